@@ -1,0 +1,3 @@
+module github.com/executord/executord
+
+go 1.26.0

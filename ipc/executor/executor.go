@@ -1,0 +1,50 @@
+// Package executor is the contract that everything which runs programs implements: the in-process pool
+// (daemon/pool) and the remote client (ipc/client). Code written against it does not know which of the two it has.
+//
+// An Executor may be used by several goroutines at once.
+package executor
+
+import (
+	"context"
+
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// Executor runs programs.
+type Executor interface {
+	// Execute runs one program and blocks until it ended. A program that began to run ends in an Outcome, with a nil
+	// error, however badly it ended; one that could not be run at all gives a *protocol.Error and no Outcome.
+	// Cancelling ctx stops the program, running or queued; the outcome is then of type protocol.Cancelled.
+	// The callbacks of the request are not called any more once Execute returned.
+	Execute(ctx context.Context, r Request) (*protocol.Outcome, error)
+	// Close cancels what still runs, waits for it and frees the executor. Later calls of Execute fail.
+	Close() error
+}
+
+// Request is one program and its host.
+type Request struct {
+	protocol.Execute
+
+	// Identity names the caller for fairness between callers. The remote client ignores it: its identity is that of
+	// its connection.
+	Identity string
+
+	// Call answers the program's tool calls. It is called on its own goroutine for every call, many at once; ctx ends
+	// with the execution. An error is thrown in the program: a *protocol.ThrownError as it says, any other as an Error
+	// with its text. Nil means no tools.
+	Call func(ctx context.Context, c ToolCall) (protocol.Value, error)
+
+	// OnLog hears each console line as it comes, OnState of the progress before the outcome. Both are called from one
+	// goroutine at a time, in order, and must not block for long. Nil means not interested.
+	OnLog   func(protocol.Log)
+	OnState func(protocol.State)
+}
+
+// ToolCall is one call of a tool by a running program.
+type ToolCall struct {
+	Execution string
+	Call      uint64 // unique in the execution
+	Provider  string
+	Path      []string
+	Args      protocol.Value // JSON array of Values
+}

@@ -1,0 +1,169 @@
+package worker
+
+import "time"
+
+// Version of the worker contract. Parent and worker must have the same.
+const Version = 1
+
+// Message is one frame of the contract. The concrete types below are all there are.
+type Message interface{ kind() kind }
+
+// kind is the first byte of a frame's body.
+type kind uint8
+
+// Frames of the parent are below 0x80, those of the worker from there on.
+const (
+	kindExecute    kind = 0x01
+	kindToolResult kind = 0x02
+	kindCancel     kind = 0x03
+
+	kindHello     kind = 0x81
+	kindReady     kind = 0x82
+	kindHeartbeat kind = 0x83
+	kindToolCall  kind = 0x84
+	kindLog       kind = 0x85
+	kindResult    kind = 0x86
+	kindLastWord  kind = 0x87
+)
+
+// Execute tells an idle worker to run one program. ID is the parent's number for the execution, never 0.
+type Execute struct {
+	ID        uint64
+	Code      string
+	Name      string // file name in stack traces, never empty
+	Form      string // a protocol.Form, never empty
+	Language  string // a protocol.Language, never empty
+	Network   string // a protocol.Network, never empty
+	Input     []byte // a protocol.Value; nil means undefined
+	Providers []Provider
+	Modules   []Module
+	Limits    Limits
+}
+
+// Provider is a namespace of tools that the program gets.
+type Provider struct {
+	Name  string
+	All   bool
+	Paths [][]string
+}
+
+// Module is one module that the program may import.
+type Module struct {
+	Specifier string
+	Type      string // a protocol.ModuleType, never empty
+	Source    []byte
+}
+
+// Limits in force; none is zero.
+type Limits struct {
+	CPU, Wall, Total time.Duration
+	HeapBytes        int64
+	BufferBytes      int64
+	ResultBytes      int64
+	LogBytes         int64
+	LogLines         int64
+	ToolCalls        int64
+	MessageBytes     int64 // arguments of one tool call, encoded
+}
+
+// ToolResult answers a ToolCall. Value is a protocol.Value when OK, else the JSON text of a protocol.ThrownError.
+type ToolResult struct {
+	ID, Call uint64
+	OK       bool
+	Value    []byte
+}
+
+// Cancel stops an execution; its Result says protocol.Cancelled with Reason as message.
+type Cancel struct {
+	ID     uint64
+	Reason string
+}
+
+// Hello is the worker's first frame.
+type Hello struct {
+	Version uint32
+	PID     uint32
+	Engine  string   // version of V8
+	Layers  []string // isolation layers in force, for status
+}
+
+// Ready says that an isolate is restored and the worker takes an Execute. It follows Hello and each Result.
+type Ready struct {
+	Restore time.Duration // what restoring took
+}
+
+// Heartbeat comes every HeartbeatInterval from a thread that JavaScript cannot block.
+type Heartbeat struct {
+	ID        uint64 // execution under way, 0 when idle
+	RSSBytes  uint64
+	HeapBytes uint64
+	CPU, Wall time.Duration // of the execution under way
+}
+
+// ToolCall asks the host. Args is the JSON text of an array of protocol.Values.
+type ToolCall struct {
+	ID, Call uint64
+	Provider string
+	Path     []string
+	Args     []byte
+}
+
+// Log is one console line.
+type Log struct {
+	ID    uint64
+	Level string // a protocol.Level
+	Time  time.Duration
+	Text  string
+}
+
+// Result is the end of an execution, after all its Logs and ToolCalls.
+type Result struct {
+	ID    uint64
+	Value []byte // a protocol.Value; nil when Error is set
+	Error []byte // JSON text of a protocol.Error; nil when Value is set
+
+	CPU, Wall     time.Duration
+	PeakHeapBytes uint64
+	ToolCalls     uint64
+	DroppedLines  uint64 // log lines over the limit
+	DroppedBytes  uint64
+}
+
+// LastWord is written by a handler of a fatal condition just before the process exits with the matching status.
+// Type is a protocol.Type that fits the cause, as "memory_limit".
+type LastWord struct {
+	ID     uint64 // execution under way, 0 when unknown
+	Type   string
+	Detail string
+}
+
+func (Execute) kind() kind    { return kindExecute }
+func (ToolResult) kind() kind { return kindToolResult }
+func (Cancel) kind() kind     { return kindCancel }
+func (Hello) kind() kind      { return kindHello }
+func (Ready) kind() kind      { return kindReady }
+func (Heartbeat) kind() kind  { return kindHeartbeat }
+func (ToolCall) kind() kind   { return kindToolCall }
+func (Log) kind() kind        { return kindLog }
+func (Result) kind() kind     { return kindResult }
+func (LastWord) kind() kind   { return kindLastWord }
+
+// Exit statuses of a worker that ended itself. They say the cause even when the last word was lost.
+const (
+	ExitClosed     = 0  // the parent closed the channel
+	ExitUsage      = 2  // wrong invocation
+	ExitHeapOOM    = 70 // V8 could not allocate in its heap
+	ExitProcessOOM = 71 // the process could not get memory (RLIMIT_DATA, bad_alloc)
+	ExitFatal      = 72 // V8 found itself in an impossible state
+	ExitProtocol   = 73 // the parent broke the contract
+	ExitCPU        = 74 // cpuMs passed and the engine did not stop
+	ExitWall       = 75 // wallMs passed and the engine did not stop
+	ExitTotal      = 76 // totalMs passed and the engine did not stop
+	ExitCancelled  = 77 // cancelled and the engine did not stop
+)
+
+// HeartbeatInterval is the time between two Heartbeats.
+const HeartbeatInterval = 500 * time.Millisecond
+
+// EngineGrace is the time that the engine has between being told to stop and the worker's own exit.
+const EngineGrace = 250 * time.Millisecond

@@ -1,0 +1,118 @@
+package channel
+
+import "sync"
+
+// queue holds the messages that wait to be written, in the order in which they came, bounded in bytes. A message
+// larger than the bound fits into an empty queue.
+type queue struct {
+	bound int64
+	wake  chan struct{} // capacity 1: something was queued
+
+	mu      sync.Mutex
+	msgs    [][]byte
+	bytes   int64 // of msgs and of the message being written
+	waiting []*waiter
+	shut    bool
+}
+
+type waiter struct {
+	msg      []byte
+	admitted chan struct{} // closed once msg is queued
+}
+
+func newQueue(bound int64) *queue {
+	return &queue{bound: bound, wake: make(chan struct{}, 1)}
+}
+
+// push queues msg and returns nil, or returns a waiter when there is no room yet. ok is false when the queue is shut.
+func (q *queue) push(msg []byte, wait bool) (w *waiter, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.shut {
+		return nil, false
+	}
+	if len(q.waiting) == 0 && q.fits(msg) {
+		q.add(msg)
+		return nil, true
+	}
+	if !wait {
+		return nil, false
+	}
+	w = &waiter{msg: msg, admitted: make(chan struct{})}
+	q.waiting = append(q.waiting, w)
+	return w, true
+}
+
+func (q *queue) fits(msg []byte) bool {
+	return q.bytes == 0 || q.bytes+int64(len(msg)) <= q.bound
+}
+
+func (q *queue) add(msg []byte) {
+	q.msgs = append(q.msgs, msg)
+	q.bytes += int64(len(msg))
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// leave gives up a waiter; it reports false when its message was queued meanwhile.
+func (q *queue) leave(w *waiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, x := range q.waiting {
+		if x == w {
+			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
+			q.admit()
+			return true
+		}
+	}
+	return false
+}
+
+// pop takes the oldest message. Its bytes count until written tells that it left.
+func (q *queue) pop() (msg []byte, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.msgs) == 0 {
+		return nil, false
+	}
+	msg = q.msgs[0]
+	q.msgs[0] = nil
+	q.msgs = q.msgs[1:]
+	return msg, true
+}
+
+// written frees the room of a popped message and lets waiters in.
+func (q *queue) written(msg []byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.bytes -= int64(len(msg))
+	q.admit()
+}
+
+func (q *queue) admit() {
+	for len(q.waiting) > 0 && q.fits(q.waiting[0].msg) {
+		w := q.waiting[0]
+		q.waiting[0] = nil
+		q.waiting = q.waiting[1:]
+		q.add(w.msg)
+		close(w.admitted)
+	}
+}
+
+// close refuses further messages. Those queued and waiting still leave, unless discard is set.
+func (q *queue) close(discard bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.shut = true
+	if discard {
+		q.msgs, q.waiting, q.bytes = nil, nil, 0
+	}
+}
+
+func (q *queue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.msgs) == 0
+}

@@ -1,0 +1,151 @@
+package channel
+
+import (
+	"io"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// write is the writer's goroutine. It ends when the connection does.
+func (c *Conn) write() {
+	defer close(c.done)
+	tick := time.NewTicker(c.cfg.PingInterval)
+	defer tick.Stop()
+	defer c.stopTimer()
+	if err := c.writeQueue(tick.C); err != nil {
+		c.Abort(err.Error())
+		return
+	}
+	c.finish()
+}
+
+// writeQueue writes messages until the connection is closing and the queue is empty.
+func (c *Conn) writeQueue(tick <-chan time.Time) error {
+	for {
+		msg, ok := c.queue.pop()
+		if ok {
+			if err := c.writeMessage(msg, tick); err != nil {
+				return err
+			}
+			c.queue.written(msg)
+			continue
+		}
+		if err := c.control(nil); err != nil {
+			return err
+		}
+		if err := c.stream.Flush(); err != nil {
+			return err
+		}
+		select {
+		case <-c.queue.wake:
+		case now := <-tick:
+			if err := c.control(&now); err != nil {
+				return err
+			}
+		case <-c.closing:
+			if c.queue.empty() {
+				return nil
+			}
+		}
+	}
+}
+
+// writeMessage writes one message; a long one in fragments, with control frames between them.
+func (c *Conn) writeMessage(msg []byte, tick <-chan time.Time) error {
+	c.ws.EnableWriteCompression(len(msg) >= compressFrom)
+	if len(msg) <= fragmentBytes {
+		return c.ws.WriteMessage(websocket.TextMessage, msg)
+	}
+	w, err := c.ws.NextWriter(websocket.TextMessage)
+	if err != nil {
+		return err
+	}
+	for len(msg) > 0 {
+		n := min(len(msg), fragmentBytes)
+		if _, err := w.Write(msg[:n]); err != nil {
+			return err
+		}
+		msg = msg[n:]
+		if err := c.between(tick); err != nil {
+			return err
+		}
+		if c.discarding() {
+			return nil // the close frame may follow a fragment
+		}
+	}
+	return w.Close()
+}
+
+// between gives control frames their turn inside a long message.
+func (c *Conn) between(tick <-chan time.Time) error {
+	select {
+	case now := <-tick:
+		return c.control(&now)
+	default:
+		return c.control(nil)
+	}
+}
+
+// control writes the control frames that are due; with a tick also the ping, unless the peer is gone.
+func (c *Conn) control(tick *time.Time) error {
+	if p := c.pong.Swap(nil); p != nil {
+		if err := c.ws.WriteControl(websocket.PongMessage, []byte(*p), time.Time{}); err != nil {
+			return err
+		}
+	}
+	if tick == nil {
+		return nil
+	}
+	if c.stream.silence() > 2*c.cfg.PingInterval {
+		return &CloseError{Code: CloseLost, Reason: "the peer is silent"}
+	}
+	return c.ws.WriteControl(websocket.PingMessage, nil, time.Time{})
+}
+
+func (c *Conn) stopTimer() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+}
+
+// finish says goodbye and closes the socket.
+func (c *Conn) finish() {
+	end, _ := c.Cause().(*CloseError)
+	if end.Code != CloseLost {
+		// Fails when the WebSocket layer has itself sent the close frame for a fault that it found; flushed all the same.
+		_ = c.ws.WriteControl(websocket.CloseMessage, closeFrame(end), time.Time{})
+		if c.stream.Flush() == nil && !end.Peer {
+			c.linger()
+		}
+	}
+	c.Abort("")
+}
+
+// linger waits for the peer's close frame. After a fault of the peer nobody reads any more: its bytes are then thrown
+// away for a moment, because closing a socket with unread bytes may destroy the close frame on its way out.
+func (c *Conn) linger() {
+	deadline := time.Now().Add(c.cfg.CloseWait)
+	timer := time.NewTimer(c.cfg.CloseWait)
+	defer timer.Stop()
+	select {
+	case <-c.readerDone:
+		_ = c.stream.Conn.SetReadDeadline(deadline)
+		_, _ = io.Copy(io.Discard, c.stream.Conn)
+	case <-c.gone:
+	case <-timer.C:
+	}
+}
+
+func closeFrame(e *CloseError) []byte {
+	if e.Code == websocket.CloseNoStatusReceived {
+		return nil
+	}
+	reason := e.Reason
+	if len(reason) > 120 { // a control frame holds 125 bytes, two of them the code
+		reason = ""
+	}
+	return websocket.FormatCloseMessage(e.Code, reason)
+}

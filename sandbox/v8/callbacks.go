@@ -1,0 +1,57 @@
+package v8
+
+// #include "engine.h"
+import "C"
+
+import (
+	"runtime/cgo"
+	"unsafe"
+)
+
+func host(h C.uintptr_t) Host { return cgo.Handle(h).Value().(Host) }
+
+//export goToolCall
+func goToolCall(h C.uintptr_t, id C.uint64_t, provider C.ex_view, path *C.ex_view, n C.size_t, args C.ex_view) C.int {
+	steps := make([]string, n)
+	for i, v := range unsafe.Slice(path, n) {
+		steps[i] = text(v)
+	}
+	return cbool(host(h).ToolCall(uint64(id), text(provider), steps, C.GoBytes(unsafe.Pointer(args.p), C.int(args.n))))
+}
+
+//export goLog
+func goLog(h C.uintptr_t, level, line C.ex_view) { host(h).Log(text(level), text(line)) }
+
+//export goTimerStart
+func goTimerStart(h C.uintptr_t, ms C.double, repeat C.int) C.uint32_t {
+	return C.uint32_t(host(h).TimerStart(float64(ms), repeat != 0))
+}
+
+//export goTimerStop
+func goTimerStop(h C.uintptr_t, id C.uint32_t) { host(h).TimerStop(uint32(id)) }
+
+//export goResolveModule
+func goResolveModule(h C.uintptr_t, specifier, referrer, typ C.ex_view, key, source *C.ex_buf) C.int {
+	m, err := host(h).ResolveModule(text(specifier), text(referrer), text(typ))
+	if err != nil {
+		*source = cbuf(err.Error())
+		return C.EX_MODULE_NONE
+	}
+	*key, *source = cbuf(m.Key), cbuf(m.Source)
+	return C.int(m.Kind)
+}
+
+//export goMapPosition
+func goMapPosition(h C.uintptr_t, file C.ex_view, line, column *C.int) {
+	o, ok := cgo.Handle(h).Value().(Host)
+	if !ok || *line <= 0 || *column <= 0 {
+		return
+	}
+	l, c := o.MapPosition(text(file), int(*line), int(*column))
+	*line, *column = C.int(l), C.int(c)
+}
+
+// cbuf copies s into C memory that the C++ side frees.
+func cbuf(s string) C.ex_buf {
+	return C.ex_buf{p: (*C.char)(C.CBytes([]byte(s))), n: C.size_t(len(s))}
+}

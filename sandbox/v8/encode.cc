@@ -1,0 +1,520 @@
+// From JavaScript values to the JSON text of the value codec, in one walk. The walk runs a program's code only where
+// reading a property does (a getter), and each property is read once.
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "base64.h"
+#include "isolate.h"
+
+namespace executord {
+namespace {
+
+using v8::Local;
+using v8::Value;
+
+// Step is one object on the walk: how it is reached from its parent. It makes paths for references and messages
+// without building a string for each object.
+struct Step {
+  int parent;
+  const char* tag;  // a codec tag that lies between parent and this, or null
+  int64_t index;    // ≥ 0: array index
+  Local<v8::String> key;
+  int64_t index2 = -1;  // second index, in a Map's pairs
+};
+
+class Encoder {
+ public:
+  Encoder(ex_isolate* s, Local<v8::Context> c, const CodecLimits& limits, const std::string& root, std::string* out, ex_error* err)
+      : s_(s), iso_(s->iso), c_(c), limits_(limits), root_(root), out_(*out), err_(*err), start_(out->size()) {}
+
+  bool Write(Local<Value> v, const Step& at, int depth) {
+    if (++nodes_ > limits_.nodes) return Refuse(at, "the value has more than " + std::to_string(limits_.nodes) + " parts");
+    if (out_.size() - start_ > limits_.bytes) return TooLarge();
+    if (v->IsString()) return WriteString(v.As<v8::String>());
+    if (v->IsInt32()) return Number(v.As<v8::Int32>()->Value());
+    if (v->IsBoolean()) return Put(v->IsTrue() ? "true" : "false");
+    if (v->IsNull()) return Put("null");
+    if (v->IsNumber()) return WriteDouble(v.As<v8::Number>()->Value());
+    if (v->IsUndefined()) return Put("{\"@undefined\":true}");
+    if (v->IsBigInt()) return WriteBigInt(v.As<v8::BigInt>(), at);
+    if (v->IsSymbol()) return Refuse(at, "a symbol cannot leave the sandbox");
+    return WriteObject(v.As<v8::Object>(), at, depth);
+  }
+
+ private:
+  bool Put(std::string_view text) {
+    out_.append(text);
+    return true;
+  }
+  bool Number(int64_t n) {
+    char b[24];
+    out_.append(b, std::to_chars(b, b + sizeof b, n).ptr - b);
+    return true;
+  }
+  bool TooLarge() {
+    err_ = Fail(EX_TOO_LARGE, root_ + " is larger than " + std::to_string(limits_.bytes) + " bytes");
+    return false;
+  }
+  bool Refuse(const Step& at, const std::string& why) {
+    err_ = Fail(EX_UNSERIALIZABLE, why + " (at " + root_ + Path(at) + ")");
+    return false;
+  }
+
+  // Path writes a place as a program would: .a[0]["b c"].
+  std::string Path(const Step& at) {
+    std::string p = at.parent >= 0 ? Path(steps_[at.parent]) : "";
+    if (at.tag && !strcmp(at.tag, "@map")) return p + (at.index2 == 0 ? " (key " : " (value ") + std::to_string(at.index) + " of a Map)";
+    if (at.tag && !strcmp(at.tag, "@set")) return p + " (item " + std::to_string(at.index) + " of a Set)";
+    if (!at.key.IsEmpty()) {
+      std::string k = Utf8(iso_, at.key);
+      bool plain = !k.empty() && !isdigit(static_cast<unsigned char>(k[0]));
+      for (unsigned char ch : k) plain = plain && (isalnum(ch) || ch == '_' || ch == '$' || ch >= 0x80);
+      if (k.size() > 100) k = k.substr(0, 100) + "…";
+      return p + (plain ? "." + k : "[\"" + k + "\"]");
+    }
+    if (at.index >= 0) return p + "[" + std::to_string(at.index) + "]";
+    return p;
+  }
+
+  // Pointer writes a place as RFC 6901 over the encoded text.
+  std::string Pointer(const Step& at) {
+    std::string p = at.parent >= 0 ? Pointer(steps_[at.parent]) : "";
+    if (at.tag) p += std::string("/") + at.tag;
+    if (at.index >= 0) p += "/" + std::to_string(at.index);
+    if (at.index2 >= 0) p += "/" + std::to_string(at.index2);
+    if (at.key.IsEmpty()) return p;
+    p += '/';
+    for (char ch : Utf8(iso_, at.key)) {
+      if (ch == '~') p += "~0";
+      else if (ch == '/') p += "~1";
+      else p += ch;
+    }
+    return p;
+  }
+
+  bool WriteDouble(double d) {
+    if (std::isnan(d)) return Put("{\"@number\":\"NaN\"}");
+    if (std::isinf(d)) return Put(d > 0 ? "{\"@number\":\"Infinity\"}" : "{\"@number\":\"-Infinity\"}");
+    if (d == 0 && std::signbit(d)) return Put("{\"@number\":\"-0\"}");
+    char b[40];
+    out_.append(b, std::to_chars(b, b + sizeof b, d).ptr - b);
+    return true;
+  }
+
+  bool WriteBigInt(Local<v8::BigInt> n, const Step& at) {
+    // Decimal conversion of a huge number is slow and cannot be interrupted.
+    if (n->WordCount() > 1 << 10) return Refuse(at, "a BigInt of more than 65536 bits cannot leave the sandbox");
+    Local<v8::String> text;
+    if (!n->ToString(c_).ToLocal(&text)) return Refuse(at, "a BigInt cannot be written");
+    return Put("{\"@bigint\":\"") && Put(Utf8(iso_, text)) && Put("\"}");
+  }
+
+  bool WriteString(Local<v8::String> str) {
+    if (static_cast<size_t>(str->Length()) > limits_.bytes) return TooLarge();
+    v8::String::ValueView view(iso_, str);
+    if (view.is_one_byte()) {
+      WriteOneByte(view.data8(), view.length());
+      return true;
+    }
+    return WriteTwoByte(view.data16(), view.length());
+  }
+
+  void Escape(uint16_t ch) {
+    static const char hex[] = "0123456789abcdef";
+    switch (ch) {
+      case '"': Put("\\\""); return;
+      case '\\': Put("\\\\"); return;
+      case '\n': Put("\\n"); return;
+      case '\r': Put("\\r"); return;
+      case '\t': Put("\\t"); return;
+    }
+    Put("\\u00");
+    out_ += hex[ch >> 4];
+    out_ += hex[ch & 15];
+  }
+
+  void WriteOneByte(const uint8_t* p, size_t n) {
+    out_ += '"';
+    size_t from = 0;
+    for (size_t i = 0; i < n; i++) {
+      if (p[i] >= 0x20 && p[i] < 0x80 && p[i] != '"' && p[i] != '\\') continue;
+      out_.append(reinterpret_cast<const char*>(p + from), i - from);
+      from = i + 1;
+      if (p[i] >= 0x80) {
+        out_ += static_cast<char>(0xc0 | p[i] >> 6);
+        out_ += static_cast<char>(0x80 | (p[i] & 0x3f));
+      } else {
+        Escape(p[i]);
+      }
+    }
+    out_.append(reinterpret_cast<const char*>(p + from), n - from);
+    out_ += '"';
+  }
+
+  bool WriteTwoByte(const uint16_t* p, size_t n) {
+    size_t mark = out_.size();
+    out_ += '"';
+    for (size_t i = 0; i < n; i++) {
+      uint32_t ch = p[i];
+      if (ch >= 0xd800 && ch <= 0xdfff) {
+        if (ch > 0xdbff || i + 1 == n || p[i + 1] < 0xdc00 || p[i + 1] > 0xdfff) return WriteLoneSurrogates(p, n, mark);
+        ch = 0x10000 + ((ch - 0xd800) << 10) + (p[++i] - 0xdc00);
+      }
+      PutCodePoint(ch);
+    }
+    out_ += '"';
+    return true;
+  }
+
+  void PutCodePoint(uint32_t ch) {
+    if (ch < 0x80) {
+      if (ch < 0x20 || ch == '"' || ch == '\\') Escape(ch);
+      else out_ += static_cast<char>(ch);
+    } else if (ch < 0x800) {
+      out_ += static_cast<char>(0xc0 | ch >> 6);
+      out_ += static_cast<char>(0x80 | (ch & 0x3f));
+    } else if (ch < 0x10000) {
+      out_ += static_cast<char>(0xe0 | ch >> 12);
+      out_ += static_cast<char>(0x80 | (ch >> 6 & 0x3f));
+      out_ += static_cast<char>(0x80 | (ch & 0x3f));
+    } else {
+      out_ += static_cast<char>(0xf0 | ch >> 18);
+      out_ += static_cast<char>(0x80 | (ch >> 12 & 0x3f));
+      out_ += static_cast<char>(0x80 | (ch >> 6 & 0x3f));
+      out_ += static_cast<char>(0x80 | (ch & 0x3f));
+    }
+  }
+
+  bool WriteLoneSurrogates(const uint16_t* p, size_t n, size_t mark) {
+    out_.resize(mark);
+    Put("{\"@utf16\":\"");
+    AppendBase64(&out_, reinterpret_cast<const uint8_t*>(p), n * 2);
+    return Put("\"}");
+  }
+
+  // WriteKey writes a property name; one with a lone surrogate has no JSON form.
+  bool WriteKey(Local<v8::String> key, const Step& at) {
+    size_t mark = out_.size();
+    if (!WriteString(key)) return false;
+    if (out_[mark] == '{') return Refuse(at, "a property name with a lone surrogate cannot leave the sandbox");
+    out_ += ':';
+    return true;
+  }
+
+  bool WriteObject(Local<v8::Object> o, const Step& at, int depth) {
+    if (depth >= limits_.depth) return Refuse(at, "the value is nested deeper than " + std::to_string(limits_.depth));
+    if (o->IsProxy()) return Refuse(at, "a Proxy cannot leave the sandbox");
+    if (o->IsFunction()) return Refuse(at, "a function cannot leave the sandbox");
+    if (o->IsPromise()) return Refuse(at, "a Promise cannot leave the sandbox: await it first");
+    int hash = o->GetIdentityHash();
+    auto [first, last] = seen_.equal_range(hash);
+    for (auto it = first; it != last; ++it) {
+      if (objects_[it->second] == o) {
+        Put("{\"@ref\":");
+        WriteUtf8(Pointer(steps_[it->second]));
+        return Put("}");
+      }
+    }
+    int self = static_cast<int>(steps_.size());
+    steps_.push_back(at);
+    objects_.push_back(o);
+    seen_.emplace(hash, self);
+    return Dispatch(o, self, depth + 1);
+  }
+
+  void WriteUtf8(const std::string& text) {
+    out_ += '"';
+    for (char ch : text) {
+      if (static_cast<unsigned char>(ch) < 0x20 || ch == '"' || ch == '\\') Escape(static_cast<unsigned char>(ch));
+      else out_ += ch;
+    }
+    out_ += '"';
+  }
+
+  bool Dispatch(Local<v8::Object> o, int self, int depth) {
+    const Step& at = steps_[self];
+    if (o->IsArray()) return WriteArray(o.As<v8::Array>(), self, depth);
+    if (o->IsDate()) return WriteDate(o.As<v8::Date>()->ValueOf());
+    if (o->IsRegExp()) return WriteRegExp(o.As<v8::RegExp>());
+    if (o->IsMap()) return WriteMap(o.As<v8::Map>()->AsArray(), self, depth);
+    if (o->IsSet()) return WriteSet(o.As<v8::Set>()->AsArray(), self, depth);
+    if (o->IsNativeError()) return WriteError(o, self, depth);
+    if (o->IsArrayBufferView()) return WriteView(o.As<v8::ArrayBufferView>());
+    if (o->IsArrayBuffer()) return WriteBuffer(o.As<v8::ArrayBuffer>(), at);
+    if (o->IsNumberObject() || o->IsStringObject() || o->IsBooleanObject() || o->IsBigIntObject()) return WriteBoxed(o, self, depth);
+    if (o->IsSharedArrayBuffer()) return Refuse(at, "a SharedArrayBuffer cannot leave the sandbox");
+    if (o->IsWeakMap() || o->IsWeakSet() || o->IsWeakRef() || o->IsSymbolObject() || o->IsGeneratorObject() || o->IsMapIterator() ||
+        o->IsSetIterator() || o->IsWasmMemoryObject() || o->IsWasmModuleObject() || o->IsModuleNamespaceObject()) {
+      if (!o->IsModuleNamespaceObject()) return Refuse(at, "a " + Utf8(iso_, o->GetConstructorName()) + " cannot leave the sandbox");
+    }
+    return WritePlain(o, self, depth);
+  }
+
+  bool Read(Local<v8::Object> o, Local<Value> key, const Step& at, Local<Value>* v) {
+    v8::TryCatch tc(iso_);
+    if (o->Get(c_, key).ToLocal(v)) return true;
+    return ReadFailed(tc, at);
+  }
+
+  bool ReadFailed(v8::TryCatch& tc, const Step& at) {
+    if (tc.HasTerminated() || iso_->IsExecutionTerminating()) {
+      err_ = Fail(EX_TERMINATED, "");
+      return false;
+    }
+    Local<Value> ex = tc.Exception();
+    v8::TryCatch inner(iso_);
+    std::string text = ex.IsEmpty() ? "" : Utf8(iso_, ex);
+    if (text.size() > 200) text = text.substr(0, 200) + "…";
+    return Refuse(at, "a getter threw: " + text);
+  }
+
+  bool WriteArray(Local<v8::Array> a, int self, int depth) {
+    out_ += '[';
+    uint32_t n = a->Length();
+    bool first = true;
+    for (uint32_t i = 0; i < n; i++) {
+      Step at{self, nullptr, i, {}};
+      Local<Value> v;
+      if (!Read(a, v8::Integer::NewFromUnsigned(iso_, i), at, &v)) return false;
+      if (!first) out_ += ',';
+      first = false;
+      if (v->IsUndefined() && !a->HasRealIndexedProperty(c_, i).FromMaybe(true)) {
+        uint32_t end = HolesEnd(a, i, n);
+        if (++nodes_ > limits_.nodes) return Write(v, at, depth);
+        Put("{\"@hole\":");
+        Number(end - i);
+        out_ += '}';
+        i = end - 1;
+        continue;
+      }
+      if (!Write(v, at, depth)) return false;
+    }
+    out_ += ']';
+    return true;
+  }
+
+  // HolesEnd finds the end of a run of holes. A sparse array has few keys and a huge length, so ask for its keys once
+  // rather than walk it.
+  uint32_t HolesEnd(Local<v8::Array> a, uint32_t from, uint32_t n) {
+    uint32_t i = from + 1;
+    for (; i < n && i < from + 64; i++) {
+      if (a->HasRealIndexedProperty(c_, i).FromMaybe(true)) return i;
+    }
+    if (i >= n) return n;
+    Local<v8::Array> keys;
+    if (!a->GetOwnPropertyNames(c_, v8::ONLY_ENUMERABLE, v8::KeyConversionMode::kKeepNumbers).ToLocal(&keys)) return n;
+    uint32_t next = n;
+    for (uint32_t k = 0; k < keys->Length(); k++) {
+      Local<Value> key;
+      if (!keys->Get(c_, k).ToLocal(&key) || !key->IsUint32()) continue;
+      uint32_t at = key.As<v8::Uint32>()->Value();
+      if (at >= i && at < next) next = at;
+    }
+    return next;
+  }
+
+  bool WritePlain(Local<v8::Object> o, int self, int depth) {
+    Local<v8::Array> keys;
+    {
+      v8::TryCatch tc(iso_);
+      if (!OwnKeys(o).ToLocal(&keys)) return ReadFailed(tc, steps_[self]);
+    }
+    uint32_t n = keys->Length();
+    bool escaped = n == 1 && TagLike(keys);
+    if (escaped) Put("{\"@object\":");
+    out_ += '{';
+    const char* tag = escaped ? "@object" : nullptr;
+    for (uint32_t i = 0; i < n; i++) {
+      Local<Value> k = keys->Get(c_, i).ToLocalChecked();
+      if (i > 0) out_ += ',';
+      if (!WriteMember(o, k.As<v8::String>(), {self, tag, -1, k.As<v8::String>()}, depth)) return false;
+    }
+    out_ += '}';
+    if (escaped) out_ += '}';
+    return true;
+  }
+
+  v8::MaybeLocal<v8::Array> OwnKeys(Local<v8::Object> o) {
+    return o->GetOwnPropertyNames(c_, static_cast<v8::PropertyFilter>(v8::ONLY_ENUMERABLE | v8::SKIP_SYMBOLS), v8::KeyConversionMode::kConvertToString);
+  }
+
+  bool TagLike(Local<v8::Array> keys) {
+    Local<Value> k = keys->Get(c_, 0).ToLocalChecked();
+    std::string text = Utf8(iso_, k);
+    return !text.empty() && text[0] == '@';
+  }
+
+  bool WriteMember(Local<v8::Object> o, Local<v8::String> key, const Step& at, int depth) {
+    Local<Value> v;
+    if (!WriteKey(key, at) || !Read(o, key, at, &v)) return false;
+    return Write(v, at, depth);
+  }
+
+  bool WriteDate(double ms) {
+    if (std::isnan(ms)) return Put("{\"@date\":null}");
+    Put("{\"@date\":");
+    WriteDouble(ms + 0.0);
+    return Put("}");
+  }
+
+  bool WriteRegExp(Local<v8::RegExp> r) {
+    static const std::pair<int, char> flags[] = {{v8::RegExp::kHasIndices, 'd'}, {v8::RegExp::kGlobal, 'g'}, {v8::RegExp::kIgnoreCase, 'i'}, {v8::RegExp::kMultiline, 'm'},
+                                                 {v8::RegExp::kDotAll, 's'}, {v8::RegExp::kUnicode, 'u'}, {v8::RegExp::kUnicodeSets, 'v'}, {v8::RegExp::kSticky, 'y'}};
+    Put("{\"@regexp\":[");
+    if (!WriteString(r->GetSource())) return false;
+    Put(",\"");
+    for (auto [bit, ch] : flags) {
+      if (r->GetFlags() & bit) out_ += ch;
+    }
+    return Put("\"]}");
+  }
+
+  bool WriteMap(Local<v8::Array> flat, int self, int depth) {
+    Put("{\"@map\":[");
+    for (uint32_t i = 0; i + 1 < flat->Length(); i += 2) {
+      if (i > 0) out_ += ',';
+      for (int64_t half : {0, 1}) {
+        out_ += half == 0 ? '[' : ',';
+        if (!Write(flat->Get(c_, i + half).ToLocalChecked(), {self, "@map", i / 2, {}, half}, depth)) return false;
+      }
+      out_ += ']';
+    }
+    return Put("]}");
+  }
+
+  bool WriteSet(Local<v8::Array> items, int self, int depth) {
+    Put("{\"@set\":[");
+    for (uint32_t i = 0; i < items->Length(); i++) {
+      if (i > 0) out_ += ',';
+      if (!Write(items->Get(c_, i).ToLocalChecked(), {self, "@set", i, {}}, depth)) return false;
+    }
+    return Put("]}");
+  }
+
+  // WriteErrorText writes name, message or stack as a string, whatever the program made of it.
+  bool WriteErrorText(Local<v8::Object> e, const char* name, int self) {
+    Local<v8::String> key = Str(iso_, name);
+    Step at{self, "@error", -1, key};
+    Local<Value> v;
+    if (!Read(e, key, at, &v)) return false;
+    if (!v->IsString()) {
+      Local<v8::String> text;
+      v8::TryCatch tc(iso_);
+      if (v->IsSymbol() || !v->ToString(c_).ToLocal(&text)) return tc.HasTerminated() ? ReadFailed(tc, at) : Put("\"\"");
+      v = text;
+    }
+    return WriteString(v.As<v8::String>());
+  }
+
+  bool WriteError(Local<v8::Object> e, int self, int depth) {
+    Put("{\"@error\":{\"name\":");
+    if (!WriteErrorText(e, "name", self)) return false;
+    Put(",\"message\":");
+    if (!WriteErrorText(e, "message", self)) return false;
+    if (Has(e, "stack")) {
+      Put(",\"stack\":");
+      if (!WriteErrorText(e, "stack", self)) return false;
+    }
+    for (const char* name : {"cause", "errors"}) {
+      Local<v8::String> key = Str(iso_, name);
+      if (!Has(e, name)) continue;
+      out_ += ',';
+      if (!WriteMember(e, key, {self, "@error", -1, key}, depth)) return false;
+    }
+    return WriteErrorOwn(e, self, depth) && Put("}}");
+  }
+
+  bool Has(Local<v8::Object> o, const char* name) { return o->HasRealNamedProperty(c_, Str(iso_, name)).FromMaybe(false); }
+
+  bool WriteErrorOwn(Local<v8::Object> e, int self, int depth) {
+    Local<v8::Array> keys;
+    v8::TryCatch tc(iso_);
+    if (!OwnKeys(e).ToLocal(&keys)) return ReadFailed(tc, steps_[self]);
+    for (uint32_t i = 0; i < keys->Length(); i++) {
+      Local<v8::String> key = keys->Get(c_, i).ToLocalChecked().As<v8::String>();
+      std::string text = Utf8(iso_, key);
+      if (text == "name" || text == "message" || text == "stack" || text == "cause" || text == "errors") continue;
+      out_ += ',';
+      if (!WriteMember(e, key, {self, "@error", -1, key}, depth)) return false;
+    }
+    return true;
+  }
+
+  bool WriteBytes(std::string_view kind, const uint8_t* p, size_t n) {
+    if (n / 3 * 4 > limits_.bytes) return TooLarge();
+    if (kind == "Uint8Array") {
+      Put("{\"@bytes\":\"");
+      AppendBase64(&out_, p, n);
+      return Put("\"}");
+    }
+    Put("{\"@buffer\":[\"");
+    Put(kind);
+    Put("\",\"");
+    AppendBase64(&out_, p, n);
+    return Put("\"]}");
+  }
+
+  static const char* ViewKind(Local<v8::ArrayBufferView> v) {
+    if (v->IsUint8Array()) return "Uint8Array";
+    if (v->IsUint8ClampedArray()) return "Uint8ClampedArray";
+    if (v->IsInt8Array()) return "Int8Array";
+    if (v->IsUint16Array()) return "Uint16Array";
+    if (v->IsInt16Array()) return "Int16Array";
+    if (v->IsUint32Array()) return "Uint32Array";
+    if (v->IsInt32Array()) return "Int32Array";
+    if (v->IsFloat16Array()) return "Float16Array";
+    if (v->IsFloat32Array()) return "Float32Array";
+    if (v->IsFloat64Array()) return "Float64Array";
+    if (v->IsBigInt64Array()) return "BigInt64Array";
+    if (v->IsBigUint64Array()) return "BigUint64Array";
+    return "DataView";
+  }
+
+  bool WriteView(Local<v8::ArrayBufferView> v) {
+    uint8_t small[64];
+    v8::MemorySpan<uint8_t> bytes = v->GetContents(v8::MemorySpan<uint8_t>(small, sizeof small));
+    return WriteBytes(ViewKind(v), bytes.data(), bytes.size());
+  }
+
+  bool WriteBuffer(Local<v8::ArrayBuffer> b, const Step& at) {
+    if (b->WasDetached()) return Refuse(at, "a detached ArrayBuffer cannot leave the sandbox");
+    return WriteBytes("ArrayBuffer", static_cast<const uint8_t*>(b->Data()), b->ByteLength());
+  }
+
+  bool WriteBoxed(Local<v8::Object> o, int self, int depth) {
+    Local<Value> inner;
+    if (o->IsNumberObject()) inner = v8::Number::New(iso_, o.As<v8::NumberObject>()->ValueOf());
+    else if (o->IsStringObject()) inner = o.As<v8::StringObject>()->ValueOf();
+    else if (o->IsBooleanObject()) inner = v8::Boolean::New(iso_, o.As<v8::BooleanObject>()->ValueOf());
+    else inner = o.As<v8::BigIntObject>()->ValueOf();
+    return Put("{\"@boxed\":") && Write(inner, {self, "@boxed", -1, {}}, depth) && Put("}");
+  }
+
+  ex_isolate* s_;
+  v8::Isolate* iso_;
+  Local<v8::Context> c_;
+  const CodecLimits& limits_;
+  const std::string& root_;
+  std::string& out_;
+  ex_error& err_;
+  size_t start_;
+  int nodes_ = 0;
+  std::vector<Step> steps_;
+  std::vector<Local<v8::Object>> objects_;
+  std::unordered_multimap<int, int> seen_;
+};
+
+}  // namespace
+
+bool Encode(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Value> v, const CodecLimits& limits, const std::string& root, std::string* out, ex_error* err) {
+  Encoder e(s, c, limits, root, out, err);
+  if (!e.Write(v, {-1, nullptr, -1, {}}, 0)) return false;
+  if (out->size() > limits.bytes + 64) {
+    *err = Fail(EX_TOO_LARGE, root + " is larger than " + std::to_string(limits.bytes) + " bytes");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace executord

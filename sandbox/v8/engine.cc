@@ -1,0 +1,394 @@
+// V8 as a process sees it: initialization, last words, and the making of a startup snapshot.
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+#include "isolate.h"
+#include "v8-version.h"
+#include "v8-wasm-trap-handler-posix.h"
+
+namespace executord {
+
+void InitPlatform();
+bool BackgroundBusy();
+
+v8::Local<v8::String> Str(v8::Isolate* iso, std::string_view s) {
+  return v8::String::NewFromUtf8(iso, s.data(), v8::NewStringType::kNormal, static_cast<int>(s.size())).FromMaybe(v8::String::Empty(iso));
+}
+
+std::string Utf8(v8::Isolate* iso, v8::Local<v8::Value> v) {
+  v8::String::Utf8Value u(iso, v);
+  return *u ? std::string(*u, u.length()) : std::string();
+}
+
+ex_buf Buf(std::string_view s) {
+  ex_buf b{static_cast<char*>(malloc(s.size() + 1)), s.size()};
+  if (b.p == nullptr) std::terminate();
+  memcpy(b.p, s.data(), s.size());
+  b.p[s.size()] = 0;
+  return b;
+}
+
+ex_error Fail(int kind, std::string_view message) {
+  ex_error e{};
+  e.kind = kind;
+  e.message = Buf(message);
+  return e;
+}
+
+// ---- last words
+
+namespace {
+
+// Exit statuses and the frame of a last word follow ipc/worker; a test there decodes what this writes.
+enum { kExitHeapOOM = 70, kExitProcessOOM = 71, kExitFatal = 72 };
+constexpr unsigned char kLastWord = 0x87;
+
+int channel_fd = -1;
+int32_t* channel_gate = nullptr;  // 0 free, 1 taken; shared with the Go writer of the channel
+std::atomic<uint64_t> execution_id{0};
+
+size_t PutVarint(unsigned char* p, uint64_t v) {
+  size_t n = 0;
+  for (; v >= 0x80; v >>= 7) p[n++] = static_cast<unsigned char>(v) | 0x80;
+  p[n++] = static_cast<unsigned char>(v);
+  return n;
+}
+
+size_t PutText(unsigned char* p, const char* s, size_t max) {
+  size_t n = s ? strnlen(s, max) : 0;
+  size_t k = PutVarint(p, n);
+  for (size_t i = 0; i < n; i++) p[k + i] = (s[i] >= 0x20 && s[i] < 0x7f) ? s[i] : '?';
+  return k + n;
+}
+
+bool TakeGate() {
+  for (int i = 0; i < 50; i++) {
+    int32_t free = 0;
+    if (__atomic_compare_exchange_n(channel_gate, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return true;
+    timespec ms{0, 1000000};
+    nanosleep(&ms, nullptr);
+  }
+  return false;
+}
+
+// Die writes the last word as one frame, unless the Go writer is stuck in the middle of another, and ends the
+// process. It allocates nothing: memory may be what ran out.
+[[noreturn]] void Die(int status, const char* type, const char* where, const char* detail) {
+  char text[512];
+  snprintf(text, sizeof text, "%s: %s", where ? where : "", detail ? detail : "");
+  if (channel_fd >= 0 && TakeGate()) {
+    unsigned char frame[1024];
+    size_t n = 4;
+    frame[n++] = kLastWord;
+    n += PutVarint(frame + n, execution_id.load());
+    n += PutText(frame + n, type, 64);
+    n += PutText(frame + n, text, sizeof text);
+    uint32_t body = static_cast<uint32_t>(n - 4);
+    for (int i = 0; i < 4; i++) frame[i] = static_cast<unsigned char>(body >> (8 * i));
+    (void)!write(channel_fd, frame, n);
+  }
+  dprintf(2, "executor-worker: %s: %s\n", type, text);
+  _exit(status);
+}
+
+void OnOutOfMemory(const char* where, const v8::OOMDetails& d) {
+  Die(d.is_heap_oom ? kExitHeapOOM : kExitProcessOOM, "memory_limit", where, d.detail);
+}
+void OnFatal(const char* where, const char* message) { Die(kExitFatal, "worker_crashed", where, message); }
+void OnCheck(const char* file, int line, const char* message) {
+  // V8 checks sizes of what a program made by CHECK; those are the program's doing, not the engine's fault.
+  bool size = message && (strstr(message, "invalid size error") || strstr(message, "Check failed: length"));
+  Die(size ? kExitHeapOOM : kExitFatal, size ? "memory_limit" : "worker_crashed", file, message);
+}
+
+}  // namespace
+
+void InstallDeathHandlers(v8::Isolate::CreateParams* p) {
+  p->oom_error_callback = OnOutOfMemory;
+  p->fatal_error_callback = OnFatal;
+}
+
+void SetStackLimit(v8::Isolate* iso) {
+  // An isolate keeps the limit of the thread that made it; on another thread every call would overflow at once. The
+  // limit leaves room for C++ frames below JavaScript's (checked on V8 13.6).
+  constexpr uintptr_t kJavaScript = 984 * 1024, kReserve = 160 * 1024;
+  static thread_local uintptr_t limit = 0;
+  if (limit == 0) {
+    pthread_attr_t attr;
+    void* base = nullptr;
+    size_t size = 0;
+    pthread_getattr_np(pthread_self(), &attr);
+    pthread_attr_getstack(&attr, &base, &size);
+    pthread_attr_destroy(&attr);
+    uintptr_t here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    limit = std::max(here - kJavaScript, reinterpret_cast<uintptr_t>(base) + kReserve);
+  }
+  iso->SetStackLimit(limit);
+}
+
+}  // namespace executord
+
+using namespace executord;
+
+void ex_init(const char* flags, int fd, int32_t* gate) {
+  channel_fd = fd;
+  channel_gate = gate;
+  v8::V8::SetFlagsFromString(flags);
+  v8::V8::SetFatalErrorHandler(OnCheck);
+  v8::V8::SetFatalMemoryErrorCallback(OnOutOfMemory);
+  // V8 and ICU use the throwing operator new: an allocation that fails ends here.
+  std::set_terminate([] { Die(kExitProcessOOM, "memory_limit", "std::terminate", "out of memory in native code"); });
+  v8::V8::SetEntropySource([](unsigned char* p, size_t n) { return getentropy(p, n) == 0; });
+  InitPlatform();
+  v8::V8::Initialize();
+}
+
+const char* ex_version(void) { return v8::V8::GetVersion(); }
+uint64_t ex_version_tag(void) { return v8::ScriptCompiler::CachedDataVersionTag(); }
+int ex_background_busy(void) { return BackgroundBusy(); }
+void ex_set_execution(uint64_t id) { execution_id = id; }
+void ex_buf_free(ex_buf b) { free(b.p); }
+void ex_error_free(ex_error* e) {
+  for (ex_buf* b : {&e->name, &e->message, &e->stack, &e->cause, &e->thrown, &e->file}) {
+    free(b->p);
+    *b = ex_buf{};
+  }
+}
+
+namespace {
+
+// RunScript compiles and runs a classic script of the library.
+v8::MaybeLocal<v8::Value> RunScript(v8::Isolate* iso, v8::Local<v8::Context> c, ex_view source, const char* name) {
+  v8::ScriptOrigin origin(Str(iso, name));
+  v8::Local<v8::Script> script;
+  if (!v8::Script::Compile(c, Str(iso, View(source)), &origin).ToLocal(&script)) return {};
+  return script->Run(c);
+}
+
+// Awaken evaluates the library in a fresh context and returns what it hands to the event loop.
+v8::MaybeLocal<v8::Object> Awaken(v8::Isolate* iso, v8::Local<v8::Context> c, ex_view library, bool plain) {
+  v8::Local<v8::Value> f, r;
+  if (!RunScript(iso, c, library, kLibraryName).ToLocal(&f) || !f->IsFunction()) return {};
+  if (plain) return f.As<v8::Object>();
+  v8::Local<v8::Value> native = NativeFunctions(iso, c);
+  if (!f.As<v8::Function>()->Call(c, v8::Undefined(iso), 1, &native).ToLocal(&r) || !r->IsObject()) return {};
+  return r.As<v8::Object>();
+}
+
+std::string Explain(v8::Isolate* iso, v8::Local<v8::Context> c, v8::TryCatch& tc) {
+  if (!tc.HasCaught()) return "the library's value is not what the engine expects";
+  std::string at;
+  if (!tc.Message().IsEmpty()) {
+    at = " at " + std::to_string(tc.Message()->GetLineNumber(c).FromMaybe(0)) + ":" + std::to_string(tc.Message()->GetStartColumn(c).FromMaybe(0) + 1);
+  }
+  return Utf8(iso, tc.Exception()) + at;
+}
+
+}  // namespace
+
+ex_result ex_snapshot_make(ex_view library, ex_view warm) {
+  v8::Isolate::CreateParams params;
+  std::unique_ptr<v8::ArrayBuffer::Allocator> allocator(v8::ArrayBuffer::Allocator::NewDefaultAllocator());
+  params.array_buffer_allocator = allocator.get();
+  params.external_references = ExternalReferences();
+  v8::StartupData data{nullptr, 0};
+  std::string fault;
+  {
+    v8::SnapshotCreator creator(params);
+    v8::Isolate* iso = creator.GetIsolate();
+    SetStackLimit(iso);
+    {
+      v8::HandleScope handles(iso);
+      v8::Local<v8::Context> c = v8::Context::New(iso);
+      v8::Context::Scope scope(c);
+      v8::TryCatch tc(iso);
+      v8::Local<v8::Object> internals;
+      if (!Awaken(iso, c, library, false).ToLocal(&internals)) {
+        fault = Explain(iso, c, tc);
+      } else if (warm.n > 0 && RunScript(iso, c, warm, "executor:warm").IsEmpty()) {
+        fault = "warm-up: " + Explain(iso, c, tc);
+      } else {
+        iso->PerformMicrotaskCheckpoint();
+        creator.AddData(c, internals);
+      }
+      creator.SetDefaultContext(c);
+    }
+    data = creator.CreateBlob(v8::SnapshotCreator::FunctionCodeHandling::kKeep);
+  }
+  ex_result r{};
+  if (fault.empty() && (data.data == nullptr || !data.CanBeRehashed())) fault = "the snapshot cannot be rehashed";
+  if (fault.empty()) {
+    r.value = Buf({data.data, static_cast<size_t>(data.raw_size)});
+  } else {
+    r.error = Fail(EX_INTERNAL, fault);
+  }
+  delete[] data.data;
+  return r;
+}
+
+// ---- isolates
+
+namespace {
+
+// The heap limit is soft: V8 needs room to unwind. With less slack than this some programs abort the process instead of
+// ending cleanly (measured on V8 13.6).
+size_t NearHeapLimit(void* data, size_t current, size_t) {
+  auto* s = static_cast<ex_isolate*>(data);
+  s->memory_hit = true;
+  s->iso->TerminateExecution();
+  return current + std::max<size_t>(current, 64u << 20);
+}
+
+uint64_t SampleHeap(ex_isolate* s) {
+  v8::HeapStatistics h;
+  s->iso->GetHeapStatistics(&h);
+  uint64_t used = h.used_heap_size();
+  s->heap_sample = used;
+  if (used > s->heap_peak) s->heap_peak = used;
+  return used;
+}
+
+void BeforeGC(v8::Isolate*, v8::GCType, v8::GCCallbackFlags, void* data) { SampleHeap(static_cast<ex_isolate*>(data)); }
+
+bool DenyWasm(v8::Local<v8::Context>, v8::Local<v8::String>) { return false; }
+
+void Configure(ex_isolate* s, const ex_options* o) {
+  v8::Isolate* iso = s->iso;
+  iso->SetData(0, s);
+  iso->AddNearHeapLimitCallback(NearHeapLimit, s);
+  iso->AddGCPrologueCallback(BeforeGC, s);
+  iso->SetMicrotasksPolicy(v8::MicrotasksPolicy::kExplicit);
+  iso->SetPromiseRejectCallback(PromiseRejected);
+  iso->SetPrepareStackTraceCallback(FormatStack);
+  iso->SetHostImportModuleDynamicallyCallback(ImportDynamically);
+  iso->SetHostInitializeImportMetaObjectCallback(InitImportMeta);
+  iso->SetCaptureStackTraceForUncaughtExceptions(true, 20);
+  if (!o->allow_wasm) iso->SetAllowWasmCodeGenerationCallback(DenyWasm);
+}
+
+bool Bind(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Object> internals) {
+  v8::Isolate* iso = s->iso;
+  struct { const char* name; v8::Global<v8::Function>* slot; } wanted[] = {
+      {"begin", &s->begin}, {"fire", &s->fire}, {"settle", &s->settle}, {"report", &s->report}, {"inspect", &s->inspect}};
+  for (auto& w : wanted) {
+    v8::Local<v8::Value> f;
+    if (!internals->Get(c, Str(iso, w.name)).ToLocal(&f) || !f->IsFunction()) return false;
+    w.slot->Reset(iso, f.As<v8::Function>());
+  }
+  return true;
+}
+
+}  // namespace
+
+ex_isolate* ex_isolate_new(const ex_options* o, ex_error* err) {
+  auto* s = new ex_isolate;
+  s->handle = o->handle;
+  s->allocator = std::make_unique<BoundedAllocator>(o->buffer_bytes);
+  v8::Isolate::CreateParams params;
+  params.array_buffer_allocator = s->allocator.get();
+  params.external_references = ExternalReferences();
+  params.allow_atomics_wait = false;
+  params.constraints.ConfigureDefaultsFromHeapSize(0, o->heap_bytes);
+  InstallDeathHandlers(&params);
+  if (o->blob.n > 0) {
+    s->blob = {o->blob.p, static_cast<int>(o->blob.n)};
+    params.snapshot_blob = &s->blob;
+  }
+  s->iso = v8::Isolate::New(params);
+  Configure(s, o);
+  *err = ex_error{};
+  {
+    v8::Isolate* iso = s->iso;
+    v8::Isolate::Scope isolate_scope(iso);
+    SetStackLimit(iso);
+    v8::HandleScope handles(iso);
+    v8::Local<v8::Context> c = v8::Context::New(iso);
+    v8::Context::Scope scope(c);
+    v8::TryCatch tc(iso);
+    s->context.Reset(iso, c);
+    if (!o->allow_eval) {
+      c->AllowCodeGenerationFromStrings(false);
+      c->SetErrorMessageForCodeGenerationFromStrings(Str(iso, "code generation from strings is switched off here"));
+    }
+    v8::Local<v8::Object> internals;
+    bool awake = o->blob.n > 0 ? c->GetDataFromSnapshotOnce<v8::Object>(0).ToLocal(&internals) : Awaken(iso, c, o->library, o->plain).ToLocal(&internals);
+    if (!awake) {
+      *err = Fail(EX_INTERNAL, Explain(iso, c, tc));
+    } else if (o->plain) {
+      s->entry.Reset(iso, internals.As<v8::Function>());
+    } else if (!Bind(s, c, internals)) {
+      *err = Fail(EX_INTERNAL, "the library lacks a function that the engine calls");
+    }
+  }
+  if (err->kind != EX_NONE) {
+    ex_isolate_free(s);
+    return nullptr;
+  }
+  return s;
+}
+
+void ex_isolate_free(ex_isolate* s) {
+  {
+    v8::Isolate::Scope scope(s->iso);
+    s->iso->CancelTerminateExecution();
+    s->modules.clear();
+    s->calls.clear();
+    s->rejected.clear();
+    s->evaluation.Reset();
+    s->outcome.Reset();
+    s->input.Reset();
+    for (auto* f : {&s->begin, &s->fire, &s->settle, &s->report, &s->inspect, &s->entry}) f->Reset();
+    s->context.Reset();
+  }
+  v8::platform::NotifyIsolateShutdown(ThePlatform(), s->iso);
+  s->iso->Dispose();
+  delete s;
+}
+
+void ex_terminate(ex_isolate* s) {
+  s->stopped = true;
+  s->iso->TerminateExecution();
+}
+
+uint64_t ex_heap_sample(ex_isolate* s) { return s->heap_sample; }
+
+void ex_stats_read(ex_isolate* s, ex_stats* out) {
+  v8::HeapStatistics h;
+  s->iso->GetHeapStatistics(&h);
+  SampleHeap(s);
+  *out = {h.used_heap_size(), s->heap_peak, h.heap_size_limit(), s->allocator->used(), s->memory_hit, s->allocator->denied()};
+}
+
+ex_error ex_begin(ex_isolate* s, ex_view config, uint64_t heap_bytes, uint64_t buffer_bytes, int depth, int nodes, uint64_t message_bytes) {
+  s->allocator->SetLimit(buffer_bytes);
+  // Removing the callback is the one way in V8's API to lower the limit of a living isolate.
+  s->iso->RemoveNearHeapLimitCallback(NearHeapLimit, heap_bytes);
+  s->iso->AddNearHeapLimitCallback(NearHeapLimit, s);
+  s->codec = {depth, nodes, message_bytes};
+  Scope scope(s);
+  v8::TryCatch tc(s->iso);
+  v8::Local<v8::Value> args[] = {Str(s->iso, View(config))};
+  if (s->begin.Get(s->iso)->Call(scope.context, v8::Undefined(s->iso), 1, args).IsEmpty()) return Caught(s, scope.context, tc);
+  return ex_error{};
+}
+
+ex_result ex_call(ex_isolate* s, ex_view a, ex_view b) {
+  Scope scope(s);
+  v8::TryCatch tc(s->iso);
+  ex_result r{};
+  v8::Local<v8::Value> args[] = {Str(s->iso, View(a)), Str(s->iso, View(b))}, v;
+  if (!s->entry.Get(s->iso)->Call(scope.context, v8::Undefined(s->iso), 2, args).ToLocal(&v)) {
+    r.error = Caught(s, scope.context, tc);
+  } else {
+    r.value = Buf(Utf8(s->iso, v));
+  }
+  return r;
+}

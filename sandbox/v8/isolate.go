@@ -1,0 +1,289 @@
+package v8
+
+// #include <stdlib.h>
+// #include "engine.h"
+import "C"
+
+import (
+	"fmt"
+	"runtime/cgo"
+	"sync"
+	"unsafe"
+)
+
+// Snapshot is a startup snapshot in memory that V8 may keep using. It must outlive its isolates.
+type Snapshot struct{ data C.ex_view }
+
+// LoadSnapshot copies a blob that MakeSnapshot returned, from a process of the same Version and Flags; V8 ends the
+// process if it is of another.
+func LoadSnapshot(blob []byte) *Snapshot {
+	return &Snapshot{C.ex_view{p: (*C.char)(C.CBytes(blob)), n: C.size_t(len(blob))}}
+}
+
+// Close frees the memory, once no isolate uses it any more.
+func (s *Snapshot) Close() {
+	C.free(unsafe.Pointer(s.data.p))
+	s.data = C.ex_view{}
+}
+
+// Config of an isolate. HeapBytes and BufferBytes must be positive.
+type Config struct {
+	Snapshot    *Snapshot // restored; nil: Library is evaluated instead
+	Library     string    // its value is function (native) => internals, or with Plain any function for Call
+	Plain       bool
+	HeapBytes   int64 // JavaScript heap
+	BufferBytes int64 // ArrayBuffers
+	AllowEval   bool  // code from strings
+	AllowWasm   bool  // WebAssembly code
+	Host        Host  // nil with Plain
+}
+
+// Host is what a program's isolate asks of the outside, on the goroutine that is inside the isolate. No method may use
+// the isolate but for Terminate.
+type Host interface {
+	// ToolCall starts a call; its result comes by Isolate.Resolve with the same id. args is JSON text, an array of
+	// encoded values, and belongs to the callee. False means that the call is refused and the isolate is being
+	// terminated.
+	ToolCall(id uint64, provider string, path []string, args []byte) bool
+	// Log takes one console line.
+	Log(level, text string)
+	// TimerStart makes a timer whose firings come by Isolate.Fire; ms is not negative.
+	TimerStart(ms float64, repeat bool) uint32
+	TimerStop(id uint32)
+	// ResolveModule finds a module; typ is the value of the import attribute "type", empty without one. An error's text
+	// is what the program sees.
+	ResolveModule(specifier, referrer, typ string) (ModuleText, error)
+	// MapPosition translates a position in compiled text to one in submitted text.
+	MapPosition(file string, line, column int) (int, int)
+}
+
+// ModuleKind tells how a module's text is read.
+type ModuleKind int
+
+// The kinds of module.
+const (
+	ModuleESM   = ModuleKind(C.EX_MODULE_ESM)
+	ModuleJSON  = ModuleKind(C.EX_MODULE_JSON)
+	ModulePlain = ModuleKind(C.EX_MODULE_TEXT)
+	ModuleBytes = ModuleKind(C.EX_MODULE_BYTES)
+)
+
+// ModuleText is a resolved module. Key names it: two specifiers with one key are one module.
+type ModuleText struct {
+	Kind   ModuleKind
+	Key    string
+	Source string
+}
+
+// State of a run.
+type State int
+
+// The states that Drain reports.
+const (
+	Pending = State(C.EX_PENDING) // the program waits for something
+	Settled = State(C.EX_SETTLED) // Value has the outcome
+	Stopped = State(C.EX_STOPPED) // terminated, or out of memory
+)
+
+// Isolate is one V8 isolate with one context.
+type Isolate struct {
+	inside sync.Mutex // held by the goroutine that is inside
+	alive  sync.Mutex // guards p against Close while Terminate or HeapBytes use it
+	p      *C.ex_isolate
+	handle cgo.Handle
+}
+
+// New makes an isolate.
+func New(c Config) (*Isolate, error) {
+	if c.HeapBytes <= 0 || c.BufferBytes <= 0 {
+		return nil, fmt.Errorf("cannot make an isolate: heap %d and buffers %d bytes must be positive", c.HeapBytes, c.BufferBytes)
+	}
+	Init(-1)
+	i := &Isolate{handle: cgo.NewHandle(c.Host)}
+	o := C.ex_options{
+		heap_bytes: C.uint64_t(c.HeapBytes), buffer_bytes: C.uint64_t(c.BufferBytes), handle: C.uintptr_t(i.handle),
+		allow_eval: cbool(c.AllowEval), allow_wasm: cbool(c.AllowWasm), plain: cbool(c.Plain),
+	}
+	if c.Snapshot != nil {
+		o.blob = c.Snapshot.data
+	}
+	lib := C.CString(c.Library)
+	defer C.free(unsafe.Pointer(lib))
+	o.library = C.ex_view{p: lib, n: C.size_t(len(c.Library))}
+	var e C.ex_error
+	i.p = C.ex_isolate_new(&o, &e)
+	if err := takeError(&e); err != nil {
+		i.handle.Delete()
+		return nil, fmt.Errorf("cannot make an isolate: %w", err)
+	}
+	return i, nil
+}
+
+// Close disposes of the isolate. Closing twice is harmless.
+func (i *Isolate) Close() error {
+	if !i.inside.TryLock() {
+		return ErrBusy
+	}
+	defer i.inside.Unlock()
+	i.alive.Lock()
+	p := i.p
+	i.p = nil
+	i.alive.Unlock()
+	if p != nil {
+		C.ex_isolate_free(p)
+		i.handle.Delete()
+	}
+	return nil
+}
+
+// Terminate makes running JavaScript end, now or when it next runs. Some builtins do not notice; nothing but the end
+// of the process stops those.
+func (i *Isolate) Terminate() {
+	i.alive.Lock()
+	defer i.alive.Unlock()
+	if i.p != nil {
+		C.ex_terminate(i.p)
+	}
+}
+
+// HeapBytes is the heap in use at the last garbage collection, or when Stats was called.
+func (i *Isolate) HeapBytes() uint64 {
+	i.alive.Lock()
+	defer i.alive.Unlock()
+	if i.p == nil {
+		return 0
+	}
+	return uint64(C.ex_heap_sample(i.p))
+}
+
+// enter takes the isolate for this goroutine.
+func (i *Isolate) enter() error {
+	if !i.inside.TryLock() {
+		return ErrBusy
+	}
+	if i.p == nil {
+		i.inside.Unlock()
+		return ErrClosed
+	}
+	return nil
+}
+
+// Limits that hold for the program about to run; all positive. They can only lower what the Config gave.
+type Limits struct {
+	HeapBytes, BufferBytes int64
+	Depth, Nodes           int   // of one encoded or decoded value
+	MessageBytes           int64 // of one call's arguments, encoded
+}
+
+// Begin sets the limits and hands the configuration (JSON text) to the library.
+func (i *Isolate) Begin(config string, l Limits) error {
+	if err := i.enter(); err != nil {
+		return err
+	}
+	defer i.inside.Unlock()
+	e := C.ex_begin(i.p, view(config), C.uint64_t(l.HeapBytes), C.uint64_t(l.BufferBytes), C.int(l.Depth), C.int(l.Nodes), C.uint64_t(l.MessageBytes))
+	return takeError(&e)
+}
+
+// Run compiles, links and starts the entry module. With call the default export must be a function and is called with
+// the input; else it is the value, or called if it is a function. input is an encoded value, empty for undefined.
+func (i *Isolate) Run(name, source string, call bool, input []byte) error {
+	if err := i.enter(); err != nil {
+		return err
+	}
+	defer i.inside.Unlock()
+	e := C.ex_run(i.p, view(name), view(source), cbool(call), viewBytes(input))
+	return takeError(&e)
+}
+
+// Drain runs microtasks and V8's own tasks until none is left.
+func (i *Isolate) Drain() (State, error) {
+	if err := i.enter(); err != nil {
+		return Stopped, err
+	}
+	defer i.inside.Unlock()
+	return State(C.ex_drain(i.p)), nil
+}
+
+// Value encodes the program's value, at most maxBytes of it, or returns what it failed with.
+func (i *Isolate) Value(maxBytes int64) ([]byte, error) {
+	return i.result(func() C.ex_result { return C.ex_value(i.p, C.uint64_t(maxBytes)) })
+}
+
+// Stalled tells where a program waits at the top level of a module for something that cannot happen; nil if it does
+// not.
+func (i *Isolate) Stalled() *Error {
+	_, err := i.result(func() C.ex_result { return C.ex_stalled(i.p) })
+	at, _ := err.(*Error)
+	return at
+}
+
+// Call calls a Plain isolate's function with two strings and returns its value as a string.
+func (i *Isolate) Call(a, b string) (string, error) {
+	v, err := i.result(func() C.ex_result { return C.ex_call(i.p, view(a), view(b)) })
+	return string(v), err
+}
+
+// RoundTrip decodes an encoded value and encodes what came of it; with script, it evaluates a classic script instead of
+// decoding. It is there for tests of the codec.
+func (i *Isolate) RoundTrip(text string, script bool, maxBytes int64) ([]byte, error) {
+	return i.result(func() C.ex_result { return C.ex_roundtrip(i.p, view(text), cbool(script), C.uint64_t(maxBytes)) })
+}
+
+func (i *Isolate) result(f func() C.ex_result) ([]byte, error) {
+	if err := i.enter(); err != nil {
+		return nil, err
+	}
+	defer i.inside.Unlock()
+	r := f()
+	defer C.ex_buf_free(r.value)
+	if err := takeError(&r.error); err != nil {
+		return nil, err
+	}
+	return takeBytes(r.value), nil
+}
+
+// Resolve settles a tool call: with an encoded value, or else with the JSON text of a protocol.ThrownError. An unknown
+// id is ignored.
+func (i *Isolate) Resolve(id uint64, ok bool, text []byte) error {
+	if err := i.enter(); err != nil {
+		return err
+	}
+	defer i.inside.Unlock()
+	e := C.ex_resolve(i.p, C.uint64_t(id), cbool(ok), viewBytes(text))
+	return takeError(&e)
+}
+
+// Fire runs a timer's callback; last says that it will not fire again.
+func (i *Isolate) Fire(id uint32, last bool) error {
+	if err := i.enter(); err != nil {
+		return err
+	}
+	defer i.inside.Unlock()
+	C.ex_fire(i.p, C.uint32_t(id), cbool(last))
+	return nil
+}
+
+// Stats of an isolate.
+type Stats struct {
+	HeapBytes, PeakHeapBytes, HeapLimitBytes, BufferBytes uint64
+	MemoryHit, BufferDenied                               bool
+}
+
+// Stats reads V8's heap statistics.
+func (i *Isolate) Stats() (Stats, error) {
+	if err := i.enter(); err != nil {
+		return Stats{}, err
+	}
+	defer i.inside.Unlock()
+	var s C.ex_stats
+	C.ex_stats_read(i.p, &s)
+	return Stats{uint64(s.heap_used), uint64(s.heap_peak), uint64(s.heap_limit), uint64(s.buffers_used), s.memory_hit != 0, s.buffer_denied != 0}, nil
+}
+
+func cbool(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
+}

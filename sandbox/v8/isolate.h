@@ -1,0 +1,157 @@
+// The C++ side of one isolate, shared by the files of this package.
+#ifndef EXECUTORD_V8_ISOLATE_H
+#define EXECUTORD_V8_ISOLATE_H
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine.h"
+#include "libplatform/libplatform.h"
+#include "v8.h"
+
+namespace executord {
+
+// BoundedAllocator counts the bytes of fixed-length ArrayBuffers and refuses what goes over the limit. Resizable and
+// growable buffers and WebAssembly memories pass it by (V8 13.6): RLIMIT_DATA and the process watch stop those.
+class BoundedAllocator : public v8::ArrayBuffer::Allocator {
+ public:
+  explicit BoundedAllocator(size_t limit) : inner_(NewDefaultAllocator()), limit_(limit) {}
+  void* Allocate(size_t n) override { return Counted(n, [&] { return inner_->Allocate(n); }); }
+  void* AllocateUninitialized(size_t n) override { return Counted(n, [&] { return inner_->AllocateUninitialized(n); }); }
+  void Free(void* p, size_t n) override {
+    inner_->Free(p, n);
+    used_ -= n;
+  }
+  v8::PageAllocator* GetPageAllocator() override { return inner_->GetPageAllocator(); }
+  void SetLimit(size_t limit) { limit_ = limit; }
+  size_t used() const { return used_; }
+  bool denied() const { return denied_; }
+
+ private:
+  template <typename F>
+  void* Counted(size_t n, F allocate) {
+    if (used_.fetch_add(n) + n <= limit_) {
+      if (void* p = allocate()) return p;
+    }
+    used_ -= n;
+    denied_ = true;
+    return nullptr;
+  }
+  std::unique_ptr<v8::ArrayBuffer::Allocator> inner_;
+  std::atomic<size_t> limit_, used_{0};
+  std::atomic<bool> denied_{false};
+};
+
+// ModuleEntry is one module of the graph, in any state.
+struct ModuleEntry {
+  v8::Global<v8::Module> module;
+  std::string key;
+  int kind = EX_MODULE_ESM;
+  std::string payload;  // source of a synthetic module
+};
+
+// PendingCall is a tool call that waits for its result, with the place it was made from.
+struct PendingCall {
+  v8::Global<v8::Promise::Resolver> resolver;
+  std::string tool, file;
+  int line = 0, column = 0;
+};
+
+// CodecLimits bound one walk over values.
+struct CodecLimits {
+  int depth = 512;
+  int nodes = 1 << 20;
+  size_t bytes = 8u << 20;
+};
+
+}  // namespace executord
+
+struct ex_isolate {
+  v8::Isolate* iso = nullptr;
+  std::unique_ptr<executord::BoundedAllocator> allocator;
+  v8::StartupData blob{nullptr, 0};
+  uintptr_t handle = 0;
+  v8::Global<v8::Context> context;
+  v8::Global<v8::Object> internals;
+  v8::Global<v8::Function> begin, fire, settle, report, inspect, entry;
+
+  executord::CodecLimits codec;
+  std::vector<executord::ModuleEntry> modules;
+  std::unordered_map<std::string, int> by_key;
+  std::unordered_multimap<int, int> by_hash;
+  std::map<std::string, int> links;  // referrer \n specifier \n type → module
+  int main_module = -1;
+
+  uint64_t next_call = 1;
+  std::unordered_map<uint64_t, executord::PendingCall> calls;
+  std::vector<std::pair<v8::Global<v8::Promise>, v8::Global<v8::Value>>> rejected;
+
+  v8::Global<v8::Promise> evaluation, outcome;  // of the entry module, of the program's value
+  v8::Global<v8::Value> input;
+  bool call_entry = false;
+
+  std::atomic<bool> memory_hit{false}, stopped{false};  // V8 forgets a termination once no JavaScript is on the stack
+  std::atomic<uint64_t> heap_sample{0}, heap_peak{0};
+};
+
+namespace executord {
+
+inline ex_isolate* Self(v8::Isolate* iso) { return static_cast<ex_isolate*>(iso->GetData(0)); }
+
+v8::Local<v8::String> Str(v8::Isolate* iso, std::string_view s);
+std::string Utf8(v8::Isolate* iso, v8::Local<v8::Value> v);
+ex_buf Buf(std::string_view s);
+inline std::string_view View(ex_view v) { return {v.p, v.n}; }
+ex_error Fail(int kind, std::string_view message);
+
+// Caught turns what a TryCatch holds into an error; Describe does so for any thrown value.
+ex_error Caught(ex_isolate* s, v8::Local<v8::Context> c, v8::TryCatch& tc, int kind = EX_EXCEPTION);
+ex_error Describe(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Value> thrown, v8::Local<v8::Message> m, int kind);
+
+// Encode appends the JSON text of v. On failure it returns false and fills err; root names the value in its message.
+bool Encode(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Value> v, const CodecLimits& limits, const std::string& root, std::string* out, ex_error* err);
+// Decode makes the value of a JSON text; on failure it throws in the isolate.
+v8::MaybeLocal<v8::Value> Decode(ex_isolate* s, v8::Local<v8::Context> c, std::string_view text, const CodecLimits& limits);
+
+v8::MaybeLocal<v8::Value> FormatStack(v8::Local<v8::Context> c, v8::Local<v8::Value> error, v8::Local<v8::Array> sites);
+v8::MaybeLocal<v8::Promise> ImportDynamically(v8::Local<v8::Context> c, v8::Local<v8::Data> host, v8::Local<v8::Value> resource, v8::Local<v8::String> specifier, v8::Local<v8::FixedArray> attributes);
+void InitImportMeta(v8::Local<v8::Context> c, v8::Local<v8::Module> m, v8::Local<v8::Object> meta);
+void PromiseRejected(v8::PromiseRejectMessage m);
+
+v8::Local<v8::Object> NativeFunctions(v8::Isolate* iso, v8::Local<v8::Context> c);
+const intptr_t* ExternalReferences();
+
+void SetStackLimit(v8::Isolate* iso);
+v8::Platform* ThePlatform();
+void InstallDeathHandlers(v8::Isolate::CreateParams* p);
+
+// Scope enters an isolate and its context on this thread.
+struct Scope {
+  explicit Scope(ex_isolate* s) : s(s), isolate_scope(s->iso), handles(s->iso), context(s->context.Get(s->iso)), context_scope(context) {
+    SetStackLimit(s->iso);
+  }
+  ex_isolate* s;
+  v8::Isolate::Scope isolate_scope;
+  v8::HandleScope handles;
+  v8::Local<v8::Context> context;
+  v8::Context::Scope context_scope;
+};
+
+// Script origins: the submitted program's modules carry their index; the library has this name.
+inline constexpr char kLibraryName[] = "executor:library";
+
+}  // namespace executord
+
+extern "C" {  // implemented in Go; called on the isolate's goroutine
+int goToolCall(uintptr_t h, uint64_t id, ex_view provider, ex_view* path, size_t path_n, ex_view args);
+void goLog(uintptr_t h, ex_view level, ex_view text);
+uint32_t goTimerStart(uintptr_t h, double ms, int repeat);
+void goTimerStop(uintptr_t h, uint32_t id);
+int goResolveModule(uintptr_t h, ex_view specifier, ex_view referrer, ex_view type, ex_buf* key, ex_buf* source);
+void goMapPosition(uintptr_t h, ex_view file, int* line, int* column);
+}
+#endif

@@ -1,0 +1,285 @@
+// One program's run: the turns of its event loop, its errors, its value.
+#include <cstring>
+
+#include "isolate.h"
+
+namespace executord {
+namespace {
+
+using v8::Local;
+using v8::Value;
+
+bool Stopping(ex_isolate* s) { return s->memory_hit || s->stopped || s->iso->IsExecutionTerminating(); }
+
+// Text reads a property of what a program threw; a getter may run, and may throw.
+std::string Text(ex_isolate* s, Local<v8::Context> c, Local<v8::Object> o, const char* name) {
+  v8::TryCatch tc(s->iso);
+  Local<Value> v;
+  if (!o->Get(c, Str(s->iso, name)).ToLocal(&v) || !v->IsString()) return "";
+  return Utf8(s->iso, v);
+}
+
+std::string Cut(std::string s, size_t max) {
+  if (s.size() <= max) return s;
+  while (max > 0 && (static_cast<unsigned char>(s[max]) & 0xc0) == 0x80) max--;
+  return s.substr(0, max) + "…";
+}
+
+constexpr size_t kMaxErrorText = 64 << 10;
+
+// Part encodes a cause or a thrown value if it can be encoded within reason.
+ex_buf Part(ex_isolate* s, Local<v8::Context> c, Local<Value> v) {
+  CodecLimits limits = s->codec;
+  limits.bytes = kMaxErrorText;
+  std::string out;
+  ex_error err{};
+  v8::TryCatch tc(s->iso);
+  bool ok = Encode(s, c, v, limits, "the value", &out, &err);
+  ex_error_free(&err);
+  return ok ? Buf(out) : ex_buf{};
+}
+
+std::string Inspect(ex_isolate* s, Local<v8::Context> c, Local<Value> v) {
+  v8::TryCatch tc(s->iso);
+  Local<Value> text;
+  if (v->IsString()) return Utf8(s->iso, v);
+  if (!s->inspect.IsEmpty() && s->inspect.Get(s->iso)->Call(c, v8::Undefined(s->iso), 1, &v).ToLocal(&text)) return Utf8(s->iso, text);
+  tc.Reset();
+  return Utf8(s->iso, v);
+}
+
+void DescribeError(ex_isolate* s, Local<v8::Context> c, Local<v8::Object> o, ex_error* e) {
+  e->name = Buf(Cut(Text(s, c, o, "name"), 256));
+  e->message = Buf(Cut(Text(s, c, o, "message"), kMaxErrorText));
+  e->stack = Buf(Cut(Text(s, c, o, "stack"), kMaxErrorText));
+  v8::TryCatch tc(s->iso);
+  Local<Value> cause;
+  if (o->HasOwnProperty(c, Str(s->iso, "cause")).FromMaybe(false) && o->Get(c, Str(s->iso, "cause")).ToLocal(&cause)) e->cause = Part(s, c, cause);
+}
+
+void Locate(ex_isolate* s, Local<v8::Context> c, Local<v8::Message> m, ex_error* e) {
+  if (m.IsEmpty()) return;
+  std::string file = Utf8(s->iso, m->GetScriptResourceName());
+  if (file.empty() || file == kLibraryName || file == "undefined") return;
+  e->line = m->GetLineNumber(c).FromMaybe(0);
+  e->column = m->GetStartColumn(c).FromMaybe(-1) + 1;
+  goMapPosition(s->handle, {file.data(), file.size()}, &e->line, &e->column);
+  e->file = Buf(file);
+}
+
+// ReportRejections writes a log line for each promise that was rejected and found no handler in this turn. It never
+// touches the program's outcome.
+void ReportRejections(ex_isolate* s, Local<v8::Context> c) {
+  auto rejected = std::move(s->rejected);
+  s->rejected.clear();
+  for (auto& [promise, reason] : rejected) {
+    Local<v8::Promise> p = promise.Get(s->iso);
+    if (p == s->evaluation.Get(s->iso) || (!s->outcome.IsEmpty() && p == s->outcome.Get(s->iso))) continue;
+    v8::TryCatch tc(s->iso);
+    Local<Value> args[] = {Str(s->iso, "unhandledrejection"), reason.Get(s->iso)};
+    if (s->report.Get(s->iso)->Call(c, v8::Undefined(s->iso), 2, args).IsEmpty() && tc.HasTerminated()) return;
+  }
+}
+
+// Settle asks the library for the promise of the program's value once its entry module is evaluated.
+bool Settle(ex_isolate* s, Local<v8::Context> c) {
+  Local<Value> args[] = {s->modules[s->main_module].module.Get(s->iso)->GetModuleNamespace(), Str(s->iso, s->call_entry ? "call" : "module"), s->input.Get(s->iso)};
+  Local<Value> p;
+  if (!s->settle.Get(s->iso)->Call(c, v8::Undefined(s->iso), 3, args).ToLocal(&p) || !p->IsPromise()) return false;
+  s->outcome.Reset(s->iso, p.As<v8::Promise>());
+  return true;
+}
+
+void Turn(v8::Isolate* iso) {
+  iso->PerformMicrotaskCheckpoint();
+  while (!iso->IsExecutionTerminating() && v8::platform::PumpMessageLoop(ThePlatform(), iso)) iso->PerformMicrotaskCheckpoint();
+}
+
+}  // namespace
+
+ex_error Describe(ex_isolate* s, Local<v8::Context> c, Local<Value> thrown, Local<v8::Message> m, int kind) {
+  ex_error e{};
+  e.kind = kind;
+  if (m.IsEmpty()) m = v8::Exception::CreateMessage(s->iso, thrown);
+  if (thrown->IsNativeError()) {
+    DescribeError(s, c, thrown.As<v8::Object>(), &e);
+  } else {
+    e.message = Buf(Cut(Inspect(s, c, thrown), kMaxErrorText));
+    e.thrown = Part(s, c, thrown);
+  }
+  Locate(s, c, m, &e);
+  if (kind == EX_EXCEPTION && s->allocator->denied() && thrown->IsNativeError() && View({e.message.p, e.message.n}) == "Array buffer allocation failed") e.kind = EX_MEMORY;
+  if (s->memory_hit) e.kind = EX_MEMORY;
+  return e;
+}
+
+ex_error Caught(ex_isolate* s, Local<v8::Context> c, v8::TryCatch& tc, int kind) {
+  if (s->memory_hit) return Fail(EX_MEMORY, "");
+  if (tc.HasTerminated() || s->stopped || s->iso->IsExecutionTerminating()) return Fail(EX_TERMINATED, "");
+  if (!tc.HasCaught()) return Fail(EX_INTERNAL, "V8 failed without an exception");
+  Local<Value> thrown = tc.Exception();
+  Local<v8::Message> m = tc.Message();
+  tc.Reset();
+  // A graph's module that does not parse fails while it is linked, but is a syntax error.
+  if (kind == EX_SYNTAX && !thrown->IsNativeError()) kind = EX_EXCEPTION;
+  return Describe(s, c, thrown, m, kind);
+}
+
+void PromiseRejected(v8::PromiseRejectMessage m) {
+  v8::Isolate* iso = v8::Isolate::GetCurrent();
+  ex_isolate* s = Self(iso);
+  if (s == nullptr) return;
+  constexpr size_t kMaxTracked = 1000;
+  if (m.GetEvent() == v8::kPromiseRejectWithNoHandler && s->rejected.size() < kMaxTracked) {
+    s->rejected.emplace_back(v8::Global<v8::Promise>(iso, m.GetPromise()), v8::Global<Value>(iso, m.GetValue()));
+  } else if (m.GetEvent() == v8::kPromiseHandlerAddedAfterReject) {
+    for (auto it = s->rejected.begin(); it != s->rejected.end(); ++it) {
+      if (it->first == m.GetPromise()) {
+        s->rejected.erase(it);
+        return;
+      }
+    }
+  }
+}
+
+namespace {
+
+// Frame rewrites one "fn (file:line:col)" to the submitted text's place; empty for frames of the library.
+std::string Frame(ex_isolate* s, const std::string& text) {
+  if (text.find(kLibraryName) != std::string::npos) return "";
+  size_t end = text.size() - (!text.empty() && text.back() == ')' ? 1 : 0);
+  size_t col = text.rfind(':', end == 0 ? 0 : end - 1);
+  if (col == std::string::npos || col == 0) return text;
+  size_t line = text.rfind(':', col - 1);
+  if (line == std::string::npos) return text;
+  int l = atoi(text.c_str() + line + 1), k = atoi(text.c_str() + col + 1);
+  if (l <= 0 || k <= 0) return text;
+  size_t open = text.rfind(" (", line);
+  size_t from = open == std::string::npos ? 0 : open + 2;
+  for (const char* prefix : {"async "}) {
+    if (open == std::string::npos && text.compare(0, strlen(prefix), prefix) == 0) from = strlen(prefix);
+  }
+  std::string file = text.substr(from, line - from);
+  goMapPosition(s->handle, {file.data(), file.size()}, &l, &k);
+  std::string where = file + ":" + std::to_string(l) + ":" + std::to_string(k);
+  if (open == std::string::npos) return text.substr(0, from) + where;
+  std::string fn = text.substr(0, open);
+  // The wrapper of a script is the default export of a module the program did not write.
+  if (fn == "default" || fn == "Module.default") return where;
+  if (fn == "async default" || fn == "async Module.default") return "async " + where;
+  return fn + " (" + where + ")";
+}
+
+}  // namespace
+
+v8::MaybeLocal<Value> FormatStack(Local<v8::Context> c, Local<Value> error, Local<v8::Array> sites) {
+  v8::Isolate* iso = v8::Isolate::GetCurrent();
+  ex_isolate* s = Self(iso);
+  v8::TryCatch tc(iso);
+  Local<v8::String> text;
+  std::string out = "Error";
+  if (error->ToString(c).ToLocal(&text)) out = Utf8(iso, text);
+  if (tc.HasTerminated()) return {};
+  tc.Reset();
+  for (uint32_t i = 0; s != nullptr && i < sites->Length(); i++) {
+    Local<Value> site;
+    if (!sites->Get(c, i).ToLocal(&site) || !site->ToString(c).ToLocal(&text)) break;
+    std::string frame = Frame(s, Utf8(iso, text));
+    if (!frame.empty()) out += "\n    at " + frame;
+  }
+  return Str(iso, out);
+}
+
+}  // namespace executord
+
+using namespace executord;
+using v8::Local;
+using v8::Value;
+
+int ex_drain(ex_isolate* s) {
+  Scope scope(s);
+  v8::Isolate* iso = s->iso;
+  v8::TryCatch tc(iso);
+  for (;;) {
+    Turn(iso);
+    if (Stopping(s)) return EX_STOPPED;
+    if (!s->outcome.IsEmpty() || s->evaluation.IsEmpty()) break;
+    if (s->evaluation.Get(iso)->State() != v8::Promise::kFulfilled) break;
+    if (!Settle(s, scope.context)) return EX_STOPPED;
+  }
+  ReportRejections(s, scope.context);
+  if (Stopping(s)) return EX_STOPPED;
+  const auto& last = s->outcome.IsEmpty() ? s->evaluation : s->outcome;
+  if (last.IsEmpty()) return EX_PENDING;
+  v8::Promise::PromiseState state = last.Get(iso)->State();
+  if (state == v8::Promise::kPending || (state == v8::Promise::kFulfilled && s->outcome.IsEmpty())) return EX_PENDING;
+  return EX_SETTLED;
+}
+
+ex_result ex_value(ex_isolate* s, uint64_t max_bytes) {
+  Scope scope(s);
+  v8::Isolate* iso = s->iso;
+  v8::TryCatch tc(iso);
+  ex_result r{};
+  if (Stopping(s)) {
+    r.error = Fail(s->memory_hit ? EX_MEMORY : EX_TERMINATED, "");
+    return r;
+  }
+  if (s->outcome.IsEmpty() && s->evaluation.IsEmpty()) {
+    r.error = Fail(EX_INTERNAL, "the program has not run");
+    return r;
+  }
+  Local<v8::Promise> p = s->outcome.IsEmpty() ? s->evaluation.Get(iso) : s->outcome.Get(iso);
+  if (p->State() == v8::Promise::kPending) {
+    r.error = Fail(EX_INTERNAL, "the program has not settled");
+    return r;
+  }
+  if (p->State() == v8::Promise::kRejected) {
+    p->MarkAsHandled();
+    r.error = Describe(s, scope.context, p->Result(), Local<v8::Message>(), EX_EXCEPTION);
+  } else {
+    CodecLimits limits = s->codec;
+    limits.bytes = max_bytes;
+    std::string out;
+    if (Encode(s, scope.context, p->Result(), limits, "result", &out, &r.error)) r.value = Buf(out);
+  }
+  // A termination that came while the value was read wins over what was read.
+  if (Stopping(s) && r.error.kind != EX_MEMORY) {
+    ex_buf_free(r.value);
+    ex_error_free(&r.error);
+    r.value = ex_buf{};
+    r.error = Fail(s->memory_hit ? EX_MEMORY : EX_TERMINATED, "");
+  }
+  return r;
+}
+
+void ex_fire(ex_isolate* s, uint32_t id, int last) {
+  Scope scope(s);
+  v8::TryCatch tc(s->iso);
+  Local<Value> args[] = {v8::Integer::NewFromUnsigned(s->iso, id), v8::Boolean::New(s->iso, last)};
+  (void)s->fire.Get(s->iso)->Call(scope.context, v8::Undefined(s->iso), 2, args);
+}
+
+// ex_roundtrip decodes a text (or evaluates a script) and encodes what came of it: the codec's own test.
+ex_result ex_roundtrip(ex_isolate* s, ex_view text, int is_script, uint64_t max_bytes) {
+  Scope scope(s);
+  v8::TryCatch tc(s->iso);
+  ex_result r{};
+  Local<Value> v;
+  bool ok = false;
+  if (is_script) {
+    Local<v8::Script> script;
+    ok = v8::Script::Compile(scope.context, Str(s->iso, View(text))).ToLocal(&script) && script->Run(scope.context).ToLocal(&v);
+  } else {
+    ok = Decode(s, scope.context, View(text), s->codec).ToLocal(&v);
+  }
+  if (!ok) {
+    r.error = Caught(s, scope.context, tc);
+    return r;
+  }
+  CodecLimits limits = s->codec;
+  limits.bytes = max_bytes;
+  std::string out;
+  if (Encode(s, scope.context, v, limits, "value", &out, &r.error)) r.value = Buf(out);
+  return r;
+}

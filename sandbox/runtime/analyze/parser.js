@@ -1,0 +1,89 @@
+// Readers over acorn. They only find out where the parts of a text are: rules that do not change this, as duplicate
+// declarations or the inside of regular expressions, are left to the engine, which compiles the result anyway.
+
+import { Parser, tokTypes } from "acorn";
+
+// Everything ends up inside an ES module: strict mode, top-level await, no HTML-like comments.
+const base = { ecmaVersion: "latest", sourceType: "module", preserveParens: true };
+
+class Reader extends Parser {
+  imports = []; // import declarations read so far; they outlive a syntax error
+
+  parseImport(node) {
+    const declaration = super.parseImport(node);
+    this.imports.push(declaration);
+    return declaration;
+  }
+
+  declareName() {}
+  checkLocalExport() {}
+  validateRegExpFlags() {}
+  validateRegExpPattern() {}
+}
+
+/** Reads an ES module. */
+export class ModuleReader extends Reader {
+  constructor(code) {
+    super(base, code);
+  }
+}
+
+/** Reads the statements of a script: as in the body of an async function, with import declarations between them. */
+export class ScriptReader extends Reader {
+  metExport = false;
+
+  constructor(code) {
+    super({ ...base, allowReturnOutsideFunction: true }, code);
+  }
+
+  parseExport() {
+    this.metExport = true;
+    this.unexpected();
+  }
+}
+
+/** What is thrown for a text that is one expression, but not a function. */
+export class NotAFunction extends Error {
+  constructor(at) {
+    super("the text is an expression that is not a function");
+    this.pos = at;
+  }
+}
+
+/** Reads import declarations, one expression, and semicolons. The node has `imports` and `expression`. */
+export class FunctionReader extends Reader {
+  entryStart = 0; // where the expression begins, once the imports are read
+  metFunction = false; // the expression began as a function
+
+  constructor(code) {
+    super(base, code);
+  }
+
+  parseTopLevel(node) {
+    while (this.type === tokTypes._import) this.#readImport();
+    this.entryStart = this.start;
+    node.expression = this.parseExpression();
+    while (this.eat(tokTypes.semi));
+    if (this.type !== tokTypes.eof) this.unexpected();
+    return node;
+  }
+
+  parseFunction(node, ...rest) {
+    this.#note(node);
+    return super.parseFunction(node, ...rest);
+  }
+
+  parseArrowExpression(node, ...rest) {
+    this.#note(node);
+    return super.parseArrowExpression(node, ...rest);
+  }
+
+  #readImport() {
+    const node = this.parseStatement(null, true, {});
+    if (node.type !== "ImportDeclaration") throw new NotAFunction(node.start); // import(…) or import.meta
+  }
+
+  #note(node) {
+    if (node.start === this.entryStart) this.metFunction = true;
+  }
+}

@@ -1,0 +1,112 @@
+// Package main bundles the JavaScript of the sandbox: the library of the guest's global, its warm-up script and the
+// analyzer of entry forms. `go run ./sandbox/runtime/bundle` writes them, minified, to sandbox/runtime/dist, from where
+// sandbox/runtime embeds them. Every build target runs it first. It reads the folder it is in and its npm packages and
+// writes nothing but dist and node_modules. One goroutine; esbuild uses its own.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// A target is one file of dist.
+type target struct {
+	entry  string // relative to sandbox/runtime
+	output string // in dist
+	value  bool   // the script's completion value is the module's default export
+}
+
+var targets = []target{
+	{"src/index.js", "library.js", true},
+	{"src/warm.js", "warm.js", false},
+	{"analyze/index.js", "analyzer.js", true},
+}
+
+// build returns the text of t. The result is a classic script that adds no name to the global.
+func build(root string, t target) (string, error) {
+	result := api.Build(api.BuildOptions{
+		AbsWorkingDir:     root,
+		EntryPoints:       []string{t.entry},
+		Bundle:            true,
+		Format:            api.FormatESModule,
+		Platform:          api.PlatformNeutral,
+		MainFields:        []string{"module", "main"},
+		Target:            api.ESNext,
+		Charset:           api.CharsetASCII,
+		LegalComments:     api.LegalCommentsNone,
+		MinifyWhitespace:  true,
+		MinifyIdentifiers: true,
+		MinifySyntax:      true,
+		TreeShaking:       api.TreeShakingTrue,
+		LogLevel:          api.LogLevelSilent,
+	})
+	if len(result.Errors) > 0 {
+		lines := api.FormatMessages(result.Errors, api.FormatMessagesOptions{})
+		return "", errors.New("cannot bundle " + t.entry + ": " + strings.Join(lines, ""))
+	}
+	return asScript(string(result.OutputFiles[0].Contents), t)
+}
+
+var exportClause = regexp.MustCompile(`export\s*\{\s*([\w$]+) as default\s*\};?\s*$`)
+
+// asScript turns the text of an ES module into a function call: its own scope, strict mode, and the default export as
+// the value.
+func asScript(module string, t target) (string, error) {
+	if !t.value {
+		if strings.Contains(module, "export{") {
+			return "", errors.New("cannot use " + t.entry + ": it must export nothing")
+		}
+		return "(()=>{\"use strict\";" + strings.TrimSpace(module) + "})();\n", nil
+	}
+	at := exportClause.FindStringSubmatchIndex(module)
+	if at == nil {
+		return "", errors.New("cannot use " + t.entry + ": it must have a default export and no other")
+	}
+	return "(()=>{\"use strict\";" + module[:at[0]] + "return " + module[at[2]:at[3]] + "})();\n", nil
+}
+
+// run bundles everything into dist.
+func run(root string) error {
+	if err := installPackages(root); err != nil {
+		return err
+	}
+	dist := filepath.Join(root, "dist")
+	if err := os.MkdirAll(dist, 0o755); err != nil {
+		return err
+	}
+	for _, t := range targets {
+		text, err := build(root, t)
+		if err != nil {
+			return err
+		}
+		if err := writeChanged(filepath.Join(dist, t.output), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeChanged leaves a file alone that is up to date, so that the build cache stays valid.
+func writeChanged(path, text string) error {
+	if old, err := os.ReadFile(path); err == nil && string(old) == text {
+		return nil
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}
+
+func main() {
+	root, err := findRoot()
+	if err == nil {
+		err = run(root)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bundle:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,45 @@
+// The library that every program finds in its global. It runs once, in the empty global from which the startup
+// snapshot is made; what it keeps must survive that: no Intl objects, no WebAssembly, no stack texts.
+
+import { installConsole } from "./console.js";
+import { defineSelf } from "./global.js";
+import { inspectArgument } from "./inspect.js";
+import { installMicrotask } from "./microtask.js";
+import { parseJSON } from "./primordials.js";
+import { makeProviders } from "./providers.js";
+import { makeReport } from "./report.js";
+import { makeSettle } from "./settle.js";
+import { installTimers } from "./timers.js";
+
+// The host's functions without Object.prototype behind them: a name looked up in vain would reach the guest.
+function detach({ call, log, timerStart, timerStop, classOf, promiseState, constructorName, entries, proxyTarget }) {
+  return { __proto__: null, call, log, timerStart, timerStop, classOf, promiseState, constructorName, entries, proxyTarget };
+}
+
+/** Defines the globals over the host's functions and returns what the event loop calls. The guest sees neither. */
+export default function install(host) {
+  const native = detach(host);
+  const { defineProvider, nameOf } = makeProviders(native);
+  const settings = { __proto__: null, nameOf };
+  const report = makeReport(native, settings);
+
+  defineSelf();
+  installConsole(native, settings);
+  installMicrotask(report);
+  const fire = installTimers(native, report);
+
+  // Runs before any guest code.
+  function begin(configJSON) {
+    const { providers } = parseJSON(configJSON);
+    for (let i = 0; i < providers.length; i++) defineProvider(providers[i]);
+  }
+
+  return {
+    __proto__: null,
+    begin,
+    fire,
+    report,
+    settle: makeSettle(native),
+    inspect: (value) => inspectArgument(native, settings, value),
+  };
+}

@@ -1,0 +1,131 @@
+// The intrinsics that the library uses, taken while the global is still untouched. Guest code may replace or
+// poison any prototype later; nothing here looks them up again.
+//
+// Rules for the rest of the library, which keep it so:
+//   - no spread, for-of or array destructuring (they call Array.prototype[Symbol.iterator]);
+//   - lists that grow are made by list(), whose missing prototype keeps setters of the guest out;
+//   - object literals that are read for absent keys, and property descriptors, start with `__proto__: null`;
+//   - regular expressions and string methods that dispatch on symbols are not used.
+
+const { bind, call } = Function.prototype;
+
+/** uncurry(f)(self, a, b) is f.call(self, a, b), whatever became of Function.prototype.call. */
+export const uncurry = bind.bind(call);
+
+const getter = (prototype, key) => uncurry(Object.getOwnPropertyDescriptor(prototype, key).get);
+const TypedArrayPrototype = Object.getPrototypeOf(Uint8Array.prototype);
+const MapIteratorPrototype = Object.getPrototypeOf(new Map().entries());
+const SetIteratorPrototype = Object.getPrototypeOf(new Set().values());
+
+export const global = globalThis;
+
+export const {
+  apply,
+  defineProperty,
+  getOwnPropertyDescriptor,
+  getPrototypeOf,
+  ownKeys,
+  setPrototypeOf,
+} = Reflect;
+export const { freeze } = Object;
+export const hasOwn = Object.hasOwn;
+
+export const isArrayIndexLimit = 0xffffffff;
+
+export const { min, max } = Math;
+export const dateNow = Date.now;
+export const dateToISOString = uncurry(Date.prototype.toISOString);
+export const dateValue = uncurry(Date.prototype.valueOf);
+export const isNaN = Number.isNaN;
+export const parseIntegerText = parseInt;
+export const parseFloatText = parseFloat;
+export const toString = String;
+export const parseJSON = JSON.parse;
+
+export const promiseReject = Promise.reject.bind(Promise);
+
+export const stringCharCodeAt = uncurry(String.prototype.charCodeAt);
+export const stringEndsWith = uncurry(String.prototype.endsWith);
+export const stringIncludes = uncurry(String.prototype.includes);
+export const stringIndexOf = uncurry(String.prototype.indexOf);
+export const stringPadEnd = uncurry(String.prototype.padEnd);
+export const stringPadStart = uncurry(String.prototype.padStart);
+export const stringRepeat = uncurry(String.prototype.repeat);
+export const stringSlice = uncurry(String.prototype.slice);
+export const stringStartsWith = uncurry(String.prototype.startsWith);
+export const numberToString = uncurry(Number.prototype.toString);
+export const symbolToString = uncurry(Symbol.prototype.toString);
+export const { toStringTag } = Symbol;
+
+export const booleanValue = uncurry(Boolean.prototype.valueOf);
+export const numberValue = uncurry(Number.prototype.valueOf);
+export const stringValue = uncurry(String.prototype.valueOf);
+export const symbolValue = uncurry(Symbol.prototype.valueOf);
+export const bigintValue = uncurry(BigInt.prototype.valueOf);
+
+export const SafeMap = Map;
+export const mapDelete = uncurry(Map.prototype.delete);
+export const mapGet = uncurry(Map.prototype.get);
+export const mapHas = uncurry(Map.prototype.has);
+export const mapSet = uncurry(Map.prototype.set);
+export const mapSize = getter(Map.prototype, "size");
+export const mapEntries = uncurry(Map.prototype.entries);
+export const mapIteratorNext = uncurry(MapIteratorPrototype.next);
+export const setSize = getter(Set.prototype, "size");
+export const setValues = uncurry(Set.prototype.values);
+export const setIteratorNext = uncurry(SetIteratorPrototype.next);
+export const SafeWeakMap = WeakMap;
+export const weakMapGet = uncurry(WeakMap.prototype.get);
+export const weakMapSet = uncurry(WeakMap.prototype.set);
+export const weakRefDeref = uncurry(WeakRef.prototype.deref);
+
+export const Bytes = Uint8Array;
+export const typedArrayLength = getter(TypedArrayPrototype, "length");
+export const bufferByteLength = getter(ArrayBuffer.prototype, "byteLength");
+export const bufferDetached = getter(ArrayBuffer.prototype, "detached");
+export const viewByteLength = getter(DataView.prototype, "byteLength");
+export const viewByteOffset = getter(DataView.prototype, "byteOffset");
+export const viewBuffer = getter(DataView.prototype, "buffer");
+
+export const regexpSource = getter(RegExp.prototype, "source");
+const flagGetters = [
+  ["d", getter(RegExp.prototype, "hasIndices")],
+  ["g", getter(RegExp.prototype, "global")],
+  ["i", getter(RegExp.prototype, "ignoreCase")],
+  ["m", getter(RegExp.prototype, "multiline")],
+  ["s", getter(RegExp.prototype, "dotAll")],
+  ["u", getter(RegExp.prototype, "unicode")],
+  ["v", getter(RegExp.prototype, "unicodeSets")],
+  ["y", getter(RegExp.prototype, "sticky")],
+];
+
+/** The flags of a regular expression, read from its internal slot. */
+export function regexpFlags(regexp) {
+  let flags = "";
+  for (let i = 0; i < flagGetters.length; i++) {
+    if (flagGetters[i][1](regexp)) flags += flagGetters[i][0];
+  }
+  return flags;
+}
+
+export const SafeTypeError = TypeError;
+export const captureStackTrace = Error.captureStackTrace;
+
+/** An empty growing list: an array that no setter on Array.prototype or Object.prototype can reach. */
+export const list = () => setPrototypeOf([], null);
+
+/** Appends to what list() made. */
+export const push = (items, item) => {
+  items[items.length] = item;
+};
+
+/** Joins a list of strings. */
+export function join(items, separator) {
+  let text = items.length > 0 ? items[0] : "";
+  for (let i = 1; i < items.length; i++) text += separator + items[i];
+  return text;
+}
+
+/** Defines a data property whatever stands on Object.prototype. */
+export const define = (object, key, value, enumerable = true) =>
+  defineProperty(object, key, { __proto__: null, value, writable: true, enumerable, configurable: true });

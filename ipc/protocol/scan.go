@@ -26,7 +26,7 @@ const (
 	Malformed TextFault = iota + 1 // not one JSON value in valid UTF-8
 	OverBound                      // more than the Bounds allow
 	Duplicate                      // a key twice in one object
-	NotObject                      // a JSON value of another kind than the object that was asked for
+	OtherKind                      // a JSON value of another kind than was asked for
 )
 
 // TextError tells why a JSON text was not accepted.
@@ -57,36 +57,11 @@ func Check(text []byte, b Bounds) error {
 // visited before a fault was met have been visited: act on them only when Members returned nil.
 func Members(text []byte, b Bounds, visit func(key []byte, value json.RawMessage) error) error {
 	s := scanner{text: text, b: b}
-	if !s.fits() {
+	if !s.enter('{', "not an object") {
 		return s.err
 	}
-	s.space()
-	if s.peek() != '{' {
-		if s.value() && s.end() {
-			s.fail(NotObject, "not an object")
-		}
-		return s.err
-	}
-	if !s.count() || !s.open('{') {
-		return s.err
-	}
-	if err := s.members(visit); err != nil {
-		return err
-	}
-	if !s.end() {
-		return s.err
-	}
-	return nil
-}
-
-// members walks the members of the object that was just opened, its closing brace included.
-func (s *scanner) members(visit func(key []byte, value json.RawMessage) error) error {
 	var seen keySet
-	if s.space(); s.peek() == '}' {
-		s.close()
-		return nil
-	}
-	for {
+	for more := s.peek() != '}'; more; {
 		key, ok := s.memberKey()
 		if !ok {
 			return s.err
@@ -95,23 +70,78 @@ func (s *scanner) members(visit func(key []byte, value json.RawMessage) error) e
 			s.fail(Duplicate, "a key that was there before")
 			return s.err
 		}
-		s.space()
-		start := s.pos
-		if !s.value() {
+		value, ok := s.part()
+		if !ok {
 			return s.err
 		}
-		if err := visit(key, s.text[start:s.pos:s.pos]); err != nil {
+		if err := visit(key, value); err != nil {
 			return err
 		}
-		s.space()
-		if s.peek() == '}' {
-			s.close()
-			return nil
-		}
-		if !s.expect(',') {
+		if more, ok = s.more('}'); !ok {
 			return s.err
 		}
 	}
+	return s.leave()
+}
+
+// Items is Members for an array: it calls visit with each item, in order.
+func Items(text []byte, b Bounds, visit func(item json.RawMessage) error) error {
+	s := scanner{text: text, b: b}
+	if !s.enter('[', "not an array") {
+		return s.err
+	}
+	for more := s.peek() != ']'; more; {
+		item, ok := s.part()
+		if !ok {
+			return s.err
+		}
+		if err := visit(item); err != nil {
+			return err
+		}
+		if more, ok = s.more(']'); !ok {
+			return s.err
+		}
+	}
+	return s.leave()
+}
+
+// enter opens the container that the whole text must be.
+func (s *scanner) enter(c byte, otherwise string) bool {
+	if !s.fits() {
+		return false
+	}
+	if s.space(); s.peek() == c {
+		ok := s.count() && s.open(c)
+		s.space()
+		return ok
+	}
+	return s.value() && s.end() && s.fail(OtherKind, otherwise)
+}
+
+// leave closes that container and asks that nothing follows.
+func (s *scanner) leave() error {
+	if s.close(); !s.end() {
+		return s.err
+	}
+	return nil
+}
+
+// more reads the comma between two parts, or sees the closing bracket.
+func (s *scanner) more(closing byte) (more, ok bool) {
+	if s.space(); s.peek() == closing {
+		return false, true
+	}
+	return true, s.expect(',')
+}
+
+// part reads one value and returns its text, without white space around it.
+func (s *scanner) part() (json.RawMessage, bool) {
+	s.space()
+	start := s.pos
+	if !s.value() {
+		return nil, false
+	}
+	return s.text[start:s.pos:s.pos], true
 }
 
 // memberKey reads a key and its colon.

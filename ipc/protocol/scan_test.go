@@ -127,8 +127,8 @@ func TestMembersRefuses(t *testing.T) {
 		name, text string
 		fault      TextFault
 	}{
-		{"array", `[1]`, NotObject},
-		{"null", `null`, NotObject},
+		{"array", `[1]`, OtherKind},
+		{"null", `null`, OtherKind},
 		{"malformed scalar", `nul`, Malformed},
 		{"scalar and more", `1 1`, Malformed},
 		{"twice", `{"a":1,"b":2,"a":3}`, Duplicate},
@@ -143,6 +143,32 @@ func TestMembersRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			wantFault(t, Members([]byte(tt.text), wide, func([]byte, json.RawMessage) error { return nil }), tt.fault)
+		})
+	}
+}
+
+func TestItems(t *testing.T) {
+	tests := []struct {
+		name, text, want string
+		fault            TextFault
+	}{
+		{"empty", ` [ ] `, "", 0},
+		{"several", `[1 , [2,3],{"a":4}, "x"]`, `1;[2,3];{"a":4};"x";`, 0},
+		{"object", `{}`, "", OtherKind},
+		{"trailing comma", `[1,]`, "1;", Malformed},
+		{"tail", `[1]]`, "1;", Malformed},
+		{"open", `[1`, "1;", Malformed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			wantFault(t, Items([]byte(tt.text), wide, func(item json.RawMessage) error {
+				got += string(item) + ";"
+				return nil
+			}), tt.fault)
+			if got != tt.want {
+				t.Errorf("got %s", got)
+			}
 		})
 	}
 }

@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"bytes"
+	"encoding/base64"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -148,6 +150,34 @@ func appendEscape(dst []byte, r rune) []byte {
 		return append(dst, "\uFFFD"...)
 	}
 	return append(dst, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+}
+
+// comma separates the i-th part from the one before it.
+func comma(dst []byte, i int) []byte {
+	if i > 0 {
+		dst = append(dst, ',')
+	}
+	return dst
+}
+
+func appendStrings(dst []byte, list []string) []byte {
+	dst = append(dst, '[')
+	for i, s := range list {
+		dst = appendString(comma(dst, i), s)
+	}
+	return append(dst, ']')
+}
+
+// trimSpace removes the white space of JSON.
+func trimSpace(text []byte) []byte { return bytes.Trim(text, " \t\r\n") }
+
+// decodeBase64 reads RFC 4648 base64 with padding, and nothing that more than one text could stand for.
+func decodeBase64(s string) (data []byte, ok bool) {
+	if strings.ContainsAny(s, "\r\n") { // encoding/base64 passes over line ends
+		return nil, false
+	}
+	data, err := base64.StdEncoding.Strict().DecodeString(s)
+	return data, err == nil
 }
 
 // keySet remembers the keys of one object. It allocates nothing for a few keys and hashes when there are many, so that

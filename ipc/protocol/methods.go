@@ -1,0 +1,297 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Methods that the host calls.
+const (
+	MethodSessionOpen   = "session.open"
+	MethodExecute       = "execute"
+	MethodCancel        = "cancel"
+	MethodHandleInvoke  = "handle.invoke"
+	MethodHandleRelease = "handle.release"
+)
+
+// Methods that the service calls on the host. ToolCancel and the ones below it are notifications.
+const (
+	MethodToolCall        = "tool.call"
+	MethodFetch           = "fetch"
+	MethodToolCancel      = "tool.cancel"
+	MethodExecutionState  = "execution.state"
+	MethodExecutionLog    = "execution.log"
+	MethodSessionDraining = "session.draining"
+)
+
+// Party names a program that speaks the protocol.
+type Party struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+}
+
+// SessionOpen is the params of session.open.
+type SessionOpen struct {
+	Client Party  `json:"client"`
+	Resume string `json:"resume,omitempty"` // token of a lost session
+}
+
+// SessionOpened is the result of session.open.
+type SessionOpened struct {
+	Session  string  `json:"session"`
+	Protocol string  `json:"protocol"` // Version
+	Server   Party   `json:"server"`
+	Limits   Limits  `json:"limits,omitzero"` // the service's maxima
+	Resume   *Resume `json:"resume,omitempty"`
+}
+
+// Resume lets a lost session be taken up again within WindowMs milliseconds.
+type Resume struct {
+	Token    string `json:"token"`
+	WindowMs int64  `json:"windowMs"`
+}
+
+// Cancel is the params of cancel.
+type Cancel struct {
+	Execution string `json:"execution"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// CancelResult is the result of cancel; Cancelled is false when the execution was not there or had settled.
+type CancelResult struct {
+	Cancelled bool `json:"cancelled"`
+}
+
+// HandleInvoke is the params of handle.invoke, read by DecodeHandleInvoke. The result is an Outcome.
+type HandleInvoke struct {
+	Handle string  `json:"handle"`
+	Args   []Value `json:"args,omitempty"`
+	Limits Limits  `json:"limits,omitzero"`
+}
+
+// HandleRelease is the params of handle.release.
+type HandleRelease struct {
+	Handles []string `json:"handles"`
+}
+
+// HandleReleased is the result of handle.release.
+type HandleReleased struct {
+	Released int `json:"released"`
+}
+
+// ToolCallParams is the params of tool.call; the result is a ToolResult.
+type ToolCallParams struct {
+	Execution string   `json:"execution"`
+	Call      uint64   `json:"call"` // unique in the execution
+	Provider  string   `json:"provider"`
+	Path      []string `json:"path"`
+	Args      Value    `json:"args"` // JSON array of Values
+}
+
+// ToolResult is the result of tool.call.
+type ToolResult struct {
+	Value Value `json:"value"`
+}
+
+// ToolCancel is the params of tool.cancel: the execution has settled, nobody waits for the answer any more.
+type ToolCancel struct {
+	Execution string `json:"execution"`
+	Call      uint64 `json:"call"`
+}
+
+// Fetch is the params of fetch, for network "host"; the result is a FetchResult.
+type Fetch struct {
+	Execution string          `json:"execution"`
+	Call      uint64          `json:"call"`
+	Request   json.RawMessage `json:"request"`
+}
+
+// FetchResult is the result of fetch.
+type FetchResult struct {
+	Response json.RawMessage `json:"response"`
+}
+
+// LogParams is the params of execution.log.
+type LogParams struct {
+	Execution string `json:"execution"`
+	Log
+}
+
+// SessionDraining is the params of session.draining: calls are answered for DeadlineMs milliseconds more.
+type SessionDraining struct {
+	DeadlineMs int64 `json:"deadlineMs"`
+}
+
+// DecodeParams reads params of a method other than execute into a pointer to its struct. Nil params are an empty
+// object. Unknown fields are refused; the fault is an *Error of type invalid_params that names the field.
+func DecodeParams(params json.RawMessage, into any) error {
+	if params == nil {
+		params = json.RawMessage(`{}`)
+	}
+	if trimmed := trimSpace(params); len(trimmed) == 0 || trimmed[0] != '{' {
+		return FieldError("", "params must be an object")
+	}
+	d := json.NewDecoder(bytes.NewReader(params))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	var typed *Error
+	var kind *json.UnmarshalTypeError
+	switch {
+	case err == nil, errors.As(err, &typed):
+		return err
+	case errors.As(err, &kind):
+		return FieldError(kind.Field, "must not be %s %s", article(kind.Value), kind.Value)
+	}
+	if field, ok := strings.CutPrefix(err.Error(), `json: unknown field "`); ok {
+		return unknownField(strings.TrimSuffix(field, `"`))
+	}
+	return FieldError("", "%s", err)
+}
+
+func article(noun string) string {
+	if noun != "" && strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an"
+	}
+	return "a"
+}
+
+// EncodeParams is JSON text of a params or result struct. It fails only where a raw field is not JSON.
+func EncodeParams(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("cannot encode %T: %w", v, err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// DecodeHandleInvoke reads the params of handle.invoke. Args are sub-slices of params.
+func DecodeHandleInvoke(params json.RawMessage, b Bounds) (*HandleInvoke, error) {
+	h, r := &HandleInvoke{}, paramReader{b}
+	err := r.object("", params, func(name, path string, v json.RawMessage) error {
+		switch name {
+		case "handle":
+			return r.text(path, v, &h.Handle)
+		case "args":
+			return r.array(path, v, r.b.Nodes, func(_ string, v json.RawMessage) error {
+				h.Args = append(h.Args, v)
+				return nil
+			})
+		case "limits":
+			return r.limits(path, v, &h.Limits, true)
+		}
+		return unknownField(path)
+	})
+	if err == nil && h.Handle == "" {
+		err = FieldError("handle", "must not be empty")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// DecodeToolCall reads the params of tool.call. Args is a sub-slice of params.
+func DecodeToolCall(params json.RawMessage, b Bounds) (*ToolCallParams, error) {
+	c, r := &ToolCallParams{}, paramReader{b}
+	err := r.object("", params, func(name, path string, v json.RawMessage) error {
+		switch name {
+		case "execution":
+			return r.text(path, v, &c.Execution)
+		case "call":
+			return r.wrapped(path, v, &c.Call)
+		case "provider":
+			return r.text(path, v, &c.Provider)
+		case "path":
+			var err error
+			c.Path, err = r.toolPath(path, v)
+			return err
+		case "args":
+			if v[0] != '[' {
+				return FieldError(path, "must be an array")
+			}
+			c.Args = v
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Provider == "" || len(c.Path) == 0:
+		return nil, FieldError("path", "provider and path must not be empty")
+	case c.Args == nil:
+		c.Args = Value(`[]`)
+	}
+	return c, nil
+}
+
+// wrapped reads any value of Go's own types.
+func (r paramReader) wrapped(path string, raw json.RawMessage, into any) error {
+	if json.Unmarshal(raw, into) != nil {
+		return FieldError(path, "must be another kind of value than %.40s", raw)
+	}
+	return nil
+}
+
+// DecodeToolResult reads the result of tool.call; an absent value is undefined. The Value is a sub-slice of result.
+func DecodeToolResult(result json.RawMessage, b Bounds) (Value, error) {
+	value := UndefinedValue
+	err := paramReader{b}.object("", result, func(name, _ string, v json.RawMessage) error {
+		if name == "value" {
+			value = v
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// DecodeOutcome reads an Outcome. Its Value is a sub-slice of text. Fields that it does not know are passed over, since
+// the service may be newer.
+func DecodeOutcome(text json.RawMessage, b Bounds) (*Outcome, error) {
+	o, r := &Outcome{Logs: []Log{}}, paramReader{b}
+	err := r.object("outcome", text, func(name, path string, v json.RawMessage) error {
+		switch name {
+		case "status":
+			return r.text(path, v, (*string)(&o.Status))
+		case "value":
+			o.Value = v
+		case "error":
+			return r.wrapped(path, v, &o.Error)
+		case "logs":
+			return r.wrapped(path, v, &o.Logs)
+		case "stats":
+			return r.wrapped(path, v, &o.Stats)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Status == StatusOK && o.Value != nil && o.Error == nil, o.Status == StatusError && o.Error != nil && o.Value == nil:
+		return o, nil
+	}
+	return nil, FieldError("outcome", "must have a value with status ok, or an error with status error")
+}
+
+// DecodeError reads the JSON text of an *Error that crossed a process boundary. A type that the taxonomy does not have
+// is a fault.
+func DecodeError(text []byte, b Bounds) (*Error, error) {
+	e := &Error{}
+	if err := Check(text, b); err != nil {
+		return nil, err
+	}
+	if err := (paramReader{b}).wrapped("error", text, e); err != nil {
+		return nil, err
+	}
+	if _, known := e.Type.Info(); !known {
+		return nil, FieldError("error.type", "is no type of error: %.80q", string(e.Type))
+	}
+	return e, nil
+}

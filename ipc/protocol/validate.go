@@ -1,0 +1,208 @@
+package protocol
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of the params of a request. The service may set lower ones.
+const (
+	MaxExecutionBytes = 128      // caller's id of an execution
+	MaxCodeBytes      = 16 << 20 // submitted text, and each module
+	MaxNameBytes      = 256      // file name
+	MaxProviders      = 64
+	MaxTools          = 4096 // tools of one provider
+	MaxModules        = 1024
+	MaxSpecifierBytes = 1024
+	MaxTraceBytes     = 512 // each of the two fields
+)
+
+// ValueBounds are the widest bounds for one Value. The service may set lower ones.
+var ValueBounds = Bounds{Bytes: 64 << 20, Depth: 2000, Nodes: 4 << 20}
+
+// Validate holds a request that a Go caller made to the rules of DecodeExecute. Whoever takes an Execute from
+// elsewhere than DecodeExecute calls it before anything of the request is used. It changes nothing.
+func Validate(e *Execute) error {
+	if err := checkRaw("input", e.Input); err != nil {
+		return err
+	}
+	if err := checkRaw("retain", e.Retain); err != nil {
+		return err
+	}
+	if e.Retain != nil {
+		if err := (paramReader{ValueBounds}).retain("retain", trimSpace(e.Retain)); err != nil {
+			return err
+		}
+	}
+	return e.validate()
+}
+
+func checkRaw(field string, raw json.RawMessage) error {
+	if raw == nil {
+		return nil
+	}
+	if err := Check(raw, ValueBounds); err != nil {
+		return FieldError(field, "%s", err)
+	}
+	return nil
+}
+
+// validate is all rules but those on the JSON text of raw fields.
+func (e *Execute) validate() error {
+	for _, rule := range []func(*Execute) error{
+		validCode, validNames, validWords, validProviders, validModules, validTrace, supported,
+	} {
+		if err := rule(e); err != nil {
+			return err
+		}
+	}
+	return e.Limits.validate("limits")
+}
+
+// supported refuses what the protocol has and this version of the service has not.
+func supported(e *Execute) error {
+	switch {
+	case e.Language == TypeScript:
+		return FieldError("language", "typescript is not supported yet")
+	case e.Network == NetworkHost, e.Network == NetworkDirect:
+		return FieldError("network", "%s is not supported yet", e.Network)
+	case e.Retain != nil && string(trimSpace(e.Retain)) != "false":
+		return FieldError("retain", "is not supported yet")
+	}
+	return nil
+}
+
+func validCode(e *Execute) error {
+	switch {
+	case !utf8.ValidString(e.Code):
+		return at(Errorf(InvalidCode, "code is not valid UTF-8"), "code")
+	case len(e.Code) > MaxCodeBytes:
+		return at(Errorf(InvalidCode, "code has %d bytes, more than %d", len(e.Code), MaxCodeBytes), "code")
+	case blank(e.Code):
+		return at(Errorf(InvalidCode, "code is empty"), "code")
+	}
+	return nil
+}
+
+// blank tells that s has nothing but white space, as JavaScript counts it.
+func blank(s string) bool {
+	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' }) == ""
+}
+
+func validNames(e *Execute) error {
+	if err := checkText("execution", e.Execution, MaxExecutionBytes); err != nil {
+		return err
+	}
+	for _, r := range e.Execution {
+		if !unicode.IsPrint(r) {
+			return FieldError("execution", "must be printable")
+		}
+	}
+	return checkText("name", e.Name, MaxNameBytes)
+}
+
+// checkText refuses a string that is too long or would break a line.
+func checkText(field, s string, limit int) error {
+	switch {
+	case !utf8.ValidString(s):
+		return FieldError(field, "must be valid UTF-8")
+	case len(s) > limit:
+		return FieldError(field, "has %d bytes, more than %d", len(s), limit)
+	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }):
+		return FieldError(field, "must not hold control characters or line breaks")
+	}
+	return nil
+}
+
+func validWords(e *Execute) error {
+	if err := oneOf("form", e.Form, FormAuto, FormModule, FormFunction, FormScript); err != nil {
+		return err
+	}
+	if err := oneOf("language", e.Language, JavaScript, TypeScript); err != nil {
+		return err
+	}
+	return oneOf("network", e.Network, NetworkNone, NetworkHost, NetworkDirect)
+}
+
+// oneOf accepts the zero value and the given ones.
+func oneOf[T ~string](field string, got T, known ...T) error {
+	if got == "" || slices.Contains(known, got) {
+		return nil
+	}
+	list := make([]string, len(known))
+	for i, k := range known {
+		list[i] = fmt.Sprintf("%q", string(k))
+	}
+	return FieldError(field, "must be one of %s, not %.80q", strings.Join(list, ", "), string(got))
+}
+
+func validProviders(e *Execute) error {
+	if len(e.Providers) > MaxProviders {
+		return FieldError("providers", "has %d items, more than %d", len(e.Providers), MaxProviders)
+	}
+	seen := make(map[string]bool, len(e.Providers))
+	for i, p := range e.Providers {
+		field := fmt.Sprintf("providers[%d]", i)
+		if err := CheckProviderName(p.Name); err != nil {
+			return at(err, field+".name")
+		}
+		if seen[p.Name] {
+			return at(Errorf(InvalidProvider, "provider name %q comes twice", p.Name), field+".name")
+		}
+		seen[p.Name] = true
+		if err := p.Tools.validate(field + ".tools"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validModules(e *Execute) error {
+	if len(e.Modules) > MaxModules {
+		return FieldError("modules", "has %d items, more than %d", len(e.Modules), MaxModules)
+	}
+	for _, specifier := range slices.Sorted(maps.Keys(e.Modules)) {
+		if specifier == "" {
+			return FieldError("modules", "has an empty specifier")
+		}
+		if err := checkText(modulePath(specifier), specifier, MaxSpecifierBytes); err != nil {
+			return err
+		}
+		if err := e.Modules[specifier].validate(modulePath(specifier)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m ModuleSource) validate(path string) error {
+	err := oneOf(path+".type", m.Type, ModuleESM, ModuleCommonJS, ModuleJSON, ModuleText, ModuleBytes)
+	switch {
+	case err != nil:
+		return err
+	case len(m.Source) > MaxCodeBytes:
+		return FieldError(path+".source", "has %d bytes, more than %d", len(m.Source), MaxCodeBytes)
+	case !utf8.ValidString(m.Source):
+		return FieldError(path+".source", "must be valid UTF-8")
+	case m.Type == ModuleBytes:
+		if _, ok := decodeBase64(m.Source); !ok {
+			return FieldError(path+".source", "must be base64 with padding")
+		}
+	}
+	return nil
+}
+
+func validTrace(e *Execute) error {
+	if e.Trace == nil {
+		return nil
+	}
+	if err := checkText("trace.traceparent", e.Trace.Traceparent, MaxTraceBytes); err != nil {
+		return err
+	}
+	return checkText("trace.tracestate", e.Trace.Tracestate, MaxTraceBytes)
+}

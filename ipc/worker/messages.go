@@ -51,7 +51,7 @@ type Provider struct {
 type Module struct {
 	Specifier string
 	Type      string // a protocol.ModuleType, never empty
-	Source    []byte
+	Source    []byte // what the module is: the text, or the bytes themselves where Type is "bytes"
 }
 
 // Limits in force; none is zero.
@@ -67,6 +67,7 @@ type Limits struct {
 }
 
 // ToolResult answers a ToolCall. Value is a protocol.Value when OK, else the JSON text of a protocol.ThrownError.
+// The worker drops one whose execution already ended: it crossed the Result.
 type ToolResult struct {
 	ID, Call uint64
 	OK       bool

@@ -1,0 +1,121 @@
+package worker
+
+import "math"
+
+// The fields of each message in wire order, for both directions: a coder that encodes reads them, one that decodes
+// fills them in. Adding, removing or reordering a field is a new Version.
+
+// Bounds on the lists of a worker's frames, so that a frame of one-byte items cannot cost many times its size.
+const (
+	maxLayers = 64
+	maxPath   = 256
+	unbounded = math.MaxInt // by the frame's size alone
+)
+
+func (m *Execute) fields(c *coder) {
+	c.uint(&m.ID)
+	c.text(&m.Code)
+	c.text(&m.Name)
+	c.text(&m.Form)
+	c.text(&m.Language)
+	c.text(&m.Network)
+	c.optional(&m.Input)
+	for i := range resize(c, &m.Providers, 3, unbounded) {
+		m.Providers[i].fields(c)
+	}
+	for i := range resize(c, &m.Modules, 3, unbounded) {
+		m.Modules[i].fields(c)
+	}
+	m.Limits.fields(c)
+}
+
+func (p *Provider) fields(c *coder) {
+	c.text(&p.Name)
+	c.bool(&p.All)
+	for i := range resize(c, &p.Paths, 1, unbounded) {
+		c.texts(&p.Paths[i], maxPath)
+	}
+}
+
+func (m *Module) fields(c *coder) {
+	c.text(&m.Specifier)
+	c.text(&m.Type)
+	c.bytes(&m.Source)
+}
+
+func (l *Limits) fields(c *coder) {
+	c.duration(&l.CPU)
+	c.duration(&l.Wall)
+	c.duration(&l.Total)
+	c.int(&l.HeapBytes)
+	c.int(&l.BufferBytes)
+	c.int(&l.ResultBytes)
+	c.int(&l.LogBytes)
+	c.int(&l.LogLines)
+	c.int(&l.ToolCalls)
+	c.int(&l.MessageBytes)
+}
+
+func (m *ToolResult) fields(c *coder) {
+	c.uint(&m.ID)
+	c.uint(&m.Call)
+	c.bool(&m.OK)
+	c.bytes(&m.Value)
+}
+
+func (m *Cancel) fields(c *coder) {
+	c.uint(&m.ID)
+	c.text(&m.Reason)
+}
+
+func (m *Hello) fields(c *coder) {
+	c.uint32(&m.Version)
+	c.uint32(&m.PID)
+	c.text(&m.Engine)
+	c.texts(&m.Layers, maxLayers)
+}
+
+func (m *Ready) fields(c *coder) {
+	c.duration(&m.Restore)
+}
+
+func (m *Heartbeat) fields(c *coder) {
+	c.uint(&m.ID)
+	c.uint(&m.RSSBytes)
+	c.uint(&m.HeapBytes)
+	c.duration(&m.CPU)
+	c.duration(&m.Wall)
+}
+
+func (m *ToolCall) fields(c *coder) {
+	c.uint(&m.ID)
+	c.uint(&m.Call)
+	c.text(&m.Provider)
+	c.texts(&m.Path, maxPath)
+	c.bytes(&m.Args)
+}
+
+func (m *Log) fields(c *coder) {
+	c.uint(&m.ID)
+	c.text(&m.Level)
+	c.duration(&m.Time)
+	c.text(&m.Text)
+}
+
+func (m *Result) fields(c *coder) {
+	c.uint(&m.ID)
+	c.optional(&m.Value)
+	c.optional(&m.Error)
+	c.duration(&m.CPU)
+	c.duration(&m.Wall)
+	c.uint(&m.PeakHeapBytes)
+	c.uint(&m.ToolCalls)
+	c.uint(&m.DroppedLines)
+	c.uint(&m.DroppedBytes)
+}
+
+func (m *LastWord) fields(c *coder) {
+	c.uint(&m.ID)
+	c.text(&m.Type)
+	c.text(&m.Detail)
+}

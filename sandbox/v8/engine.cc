@@ -242,6 +242,7 @@ namespace {
 // ending cleanly (measured on V8 13.6).
 size_t NearHeapLimit(void* data, size_t current, size_t) {
   auto* s = static_cast<ex_isolate*>(data);
+  if (current < s->heap_limit) return s->heap_limit;  // made smaller than its program may be
   s->memory_hit = true;
   s->iso->TerminateExecution();
   return current + std::max<size_t>(current, 64u << 20);
@@ -369,6 +370,7 @@ void ex_stats_read(ex_isolate* s, ex_stats* out) {
 
 ex_error ex_begin(ex_isolate* s, ex_view config, uint64_t heap_bytes, uint64_t buffer_bytes, int depth, int nodes, uint64_t message_bytes) {
   s->allocator->SetLimit(buffer_bytes);
+  s->heap_limit = heap_bytes;
   // Removing the callback is the one way in V8's API to lower the limit of a living isolate.
   s->iso->RemoveNearHeapLimitCallback(NearHeapLimit, heap_bytes);
   s->iso->AddNearHeapLimitCallback(NearHeapLimit, s);

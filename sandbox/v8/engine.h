@@ -55,6 +55,7 @@ void ex_set_execution(uint64_t id);
 
 ex_error ex_begin(ex_isolate*, ex_view config, uint64_t heap_bytes, uint64_t buffer_bytes, int depth, int nodes, uint64_t message_bytes);
 ex_error ex_run(ex_isolate*, ex_view name, ex_view source, int call, ex_view input);
+ex_error ex_compile(ex_isolate*, ex_view name, ex_view source);
 int ex_drain(ex_isolate*);
 ex_result ex_value(ex_isolate*, uint64_t max_bytes);
 ex_result ex_stalled(ex_isolate*);

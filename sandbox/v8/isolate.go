@@ -168,7 +168,7 @@ func (i *Isolate) enter() error {
 	return nil
 }
 
-// Limits that hold for the program about to run; all positive. They can only lower what the Config gave.
+// Limits that hold for the program about to run, in place of the Config's; all positive.
 type Limits struct {
 	HeapBytes, BufferBytes int64
 	Depth, Nodes           int   // of one encoded or decoded value
@@ -193,6 +193,16 @@ func (i *Isolate) Run(name, source string, call bool, input []byte) error {
 	}
 	defer i.inside.Unlock()
 	e := C.ex_run(i.p, view(name), view(source), cbool(call), viewBytes(input))
+	return takeError(&e)
+}
+
+// Compile tells how V8 finds a module's text, without running it.
+func (i *Isolate) Compile(name, source string) error {
+	if err := i.enter(); err != nil {
+		return err
+	}
+	defer i.inside.Unlock()
+	e := C.ex_compile(i.p, view(name), view(source))
 	return takeError(&e)
 }
 

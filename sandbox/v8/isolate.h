@@ -94,6 +94,7 @@ struct ex_isolate {
   v8::Global<v8::Value> input;
   bool call_entry = false;
 
+  size_t heap_limit = 0;  // of the program; 0 before one began
   std::atomic<bool> memory_hit{false}, stopped{false};  // V8 forgets a termination once no JavaScript is on the stack
   std::atomic<uint64_t> heap_sample{0}, heap_peak{0};
 };

@@ -209,6 +209,13 @@ ex_error ex_run(ex_isolate* s, ex_view name, ex_view source, int call, ex_view i
   return ex_error{};
 }
 
+ex_error ex_compile(ex_isolate* s, ex_view name, ex_view source) {
+  Scope scope(s);
+  v8::TryCatch tc(s->iso);
+  if (CompileText(s, std::string(View(name)), View(source), -1).IsEmpty()) return Caught(s, scope.context, tc, EX_SYNTAX);
+  return ex_error{};
+}
+
 ex_result ex_stalled(ex_isolate* s) {
   Scope scope(s);
   ex_result r{};

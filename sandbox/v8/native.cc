@@ -51,6 +51,7 @@ void CallSite(ex_isolate* s, PendingCall* call) {
 void Call(const Info& info) {
   v8::Isolate* iso = info.GetIsolate();
   ex_isolate* s = Self(iso);
+  if (s == nullptr) return;  // while a snapshot is made there is nobody to ask
   Local<v8::Context> c = iso->GetCurrentContext();
   std::string provider = Utf8(iso, info[0]);
   auto path = info[1].As<v8::Array>();
@@ -82,6 +83,7 @@ void Call(const Info& info) {
 
 void Log(const Info& info) {
   v8::Isolate* iso = info.GetIsolate();
+  if (Self(iso) == nullptr) return;
   std::string level = Utf8(iso, info[0]), text = Utf8(iso, info[1]);
   goLog(Self(iso)->handle, {level.data(), level.size()}, {text.data(), text.size()});
 }
@@ -89,12 +91,12 @@ void Log(const Info& info) {
 void TimerStart(const Info& info) {
   v8::Isolate* iso = info.GetIsolate();
   double ms = info[0]->IsNumber() ? info[0].As<v8::Number>()->Value() : 0;
-  uint32_t id = goTimerStart(Self(iso)->handle, ms, info[1]->IsTrue());
+  uint32_t id = Self(iso) == nullptr ? 1 : goTimerStart(Self(iso)->handle, ms, info[1]->IsTrue());
   info.GetReturnValue().Set(id);
 }
 
 void TimerStop(const Info& info) {
-  if (info[0]->IsUint32()) goTimerStop(Self(info.GetIsolate())->handle, info[0].As<v8::Uint32>()->Value());
+  if (info[0]->IsUint32() && Self(info.GetIsolate()) != nullptr) goTimerStop(Self(info.GetIsolate())->handle, info[0].As<v8::Uint32>()->Value());
 }
 
 const char* PrimitiveClass(Local<Value> v) {

@@ -1,0 +1,56 @@
+# Every target has a help line; `make` alone prints them.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS  = -s -w -X github.com/executord/executord/ipc/protocol.Build=$(VERSION)
+PURE     = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+# Position-independent and with unused sections dropped: the worker is the process that is attacked.
+WORKER   = $(GO) build -trimpath -buildmode=pie -ldflags "$(LDFLAGS) -extldflags '-Wl,--gc-sections'"
+# Tests use the binaries that operators get, and one worker more that dies on command.
+export EXECUTORD_TEST_BIN = $(CURDIR)/bin
+FUZZTIME ?= 20s
+BENCH    ?= .
+
+.PHONY: help setup build build-faulty run test lint format bench fuzz clean v8-info generate
+
+help: ## print this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: ## install what is missing, lay the link to V8's headers, bundle the JavaScript (needed once)
+	@.ci/setup
+
+build: setup ## build bin/executord, bin/executorctl and bin/executor-worker
+	@mkdir -p bin
+	$(PURE) -o bin/executord ./cmd/executord
+	$(PURE) -o bin/executorctl ./cmd/executorctl
+	$(WORKER) -o bin/executor-worker ./cmd/executor-worker
+
+build-faulty: setup
+	@mkdir -p bin
+	@$(WORKER) -tags executor_faults -o bin/executor-worker-faulty ./cmd/executor-worker
+
+run: build ## run a program with tools through a real worker process and print its outcome
+	bin/executorctl run docs/examples/report.js --embedded --tools docs/examples/tools.json --input '{"minimum": 30}'
+
+test: build build-faulty ## run every test
+	$(GO) test -timeout 20m ./...
+	$(GO) test -timeout 20m -race -short ./ipc/... ./daemon/... ./sandbox/v8 ./sandbox
+
+lint: setup ## check formatting, vet, staticcheck and that generated files are not committed
+	@.ci/lint
+
+format: setup ## format the Go sources
+	$(GO) tool gofumpt -w cmd daemon ipc sandbox
+
+bench: build ## print CPU and wall time per execution through the whole path
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 200x ./daemon/bench
+	$(GO) test -run '^$$' -bench '$(BENCH)' ./sandbox/v8 ./ipc/...
+
+fuzz: setup ## fuzz every decoder for FUZZTIME each (default 20s)
+	@FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+v8-info: setup ## print V8's version and flags and whether the programs hold that decided them
+	$(GO) test -count=1 -v -run 'TestInfo|TestTerminateFromOutside|TestHeapLimitEndsCleanly' ./sandbox/v8
+
+clean: ## remove what was built
+	rm -rf bin sandbox/runtime/dist sandbox/runtime/node_modules sandbox/v8/include

@@ -1,0 +1,212 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/worker"
+	"github.com/executord/executord/sandbox/entry"
+	"github.com/executord/executord/sandbox/v8"
+)
+
+// Bounds on values that no setting moves: they keep the walk over a value from exhausting the native stack.
+const (
+	valueDepth = 500
+	valueNodes = 1 << 20
+)
+
+// pollBackground is how often the loop looks for tasks of V8 while it does something in the background that will not
+// wake the loop, and maxBackground how long it believes that something still comes of it.
+const (
+	pollBackground = 2 * time.Millisecond
+	maxBackground  = 5 * time.Second
+)
+
+// execution is one program's run. Its fields belong to the loop's goroutine but for the inbox.
+type execution struct {
+	request worker.Execute
+	iso     *v8.Isolate
+	send    func(worker.Message) error
+	flush   func() // waits until what was sent has left
+	clocks  *clocks
+	dog     *watchdog
+	program *entry.Program
+	modules graph
+	timers  *timers
+	pending map[uint64]string // tool calls under way, with their names
+
+	calls                      uint64
+	logLines, logBytes         int64
+	droppedLines, droppedBytes uint64
+
+	inbox inbox
+}
+
+// inbox takes tool results from the reader's goroutine.
+type inbox struct {
+	mu      sync.Mutex
+	results []worker.ToolResult
+	wake    chan struct{}
+}
+
+func (b *inbox) put(r worker.ToolResult) {
+	b.mu.Lock()
+	b.results = append(b.results, r)
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (b *inbox) take() []worker.ToolResult {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.results
+	b.results = nil
+	return r
+}
+
+// run plays the program to its end and returns its result, complete but for the statistics.
+func (e *execution) run(analyze entry.Analyze) worker.Result {
+	value, err := e.play(analyze)
+	if reason, detail := e.dog.why(); reason != "" {
+		err = e.stopError(reason, detail)
+	}
+	if err != nil {
+		return worker.Result{ID: e.request.ID, Error: marshalError(err)}
+	}
+	return worker.Result{ID: e.request.ID, Value: value}
+}
+
+func (e *execution) play(analyze entry.Analyze) ([]byte, *protocol.Error) {
+	program, err := entry.Plan(analyze, e.request.Code, protocol.Form(e.request.Form))
+	if err != nil {
+		return nil, e.rejected(err)
+	}
+	e.program = program
+	if err := e.begin(); err != nil {
+		return nil, e.outcome(err)
+	}
+	if err := e.iso.Run(e.request.Name, program.Source, program.Call(), e.request.Input); err != nil {
+		return nil, e.outcome(err)
+	}
+	if err := e.loop(); err != nil {
+		return nil, err
+	}
+	value, err := e.iso.Value(e.request.Limits.ResultBytes)
+	if err != nil {
+		return nil, e.outcome(err)
+	}
+	return value, nil
+}
+
+func (e *execution) begin() error {
+	l := e.request.Limits
+	return e.iso.Begin(e.config(), v8.Limits{
+		HeapBytes: l.HeapBytes, BufferBytes: l.BufferBytes, MessageBytes: l.MessageBytes, Depth: valueDepth, Nodes: valueNodes,
+	})
+}
+
+// config is what the library's begin takes.
+func (e *execution) config() string {
+	type provider struct {
+		Name  string     `json:"name"`
+		All   bool       `json:"all,omitempty"`
+		Paths [][]string `json:"paths,omitempty"`
+	}
+	providers := make([]provider, len(e.request.Providers))
+	for i, p := range e.request.Providers {
+		providers[i] = provider(p)
+	}
+	text, _ := json.Marshal(map[string]any{"providers": providers})
+	return string(text)
+}
+
+// loop turns until the program has settled or was stopped.
+func (e *execution) loop() *protocol.Error {
+	var idle time.Time // since when only background work is awaited
+	for {
+		state, err := e.iso.Drain()
+		if err != nil {
+			return protocol.AsError(err)
+		}
+		if state != v8.Pending {
+			return nil
+		}
+		if e.deliver() || e.fire() {
+			idle = time.Time{}
+			continue
+		}
+		due, timed := e.timers.next()
+		if len(e.pending) > 0 || timed {
+			idle = time.Time{}
+			if !e.wait(due, timed) {
+				return nil
+			}
+			continue
+		}
+		if idle.IsZero() {
+			idle = time.Now()
+		}
+		if !v8.BackgroundBusy() || time.Since(idle) > maxBackground {
+			if state, _ := e.iso.Drain(); state != v8.Pending || len(e.pending) > 0 {
+				continue
+			}
+			if _, timed := e.timers.next(); !timed {
+				return e.deadlock()
+			}
+			continue
+		}
+		if !e.wait(time.Now().Add(pollBackground), true) {
+			return nil
+		}
+	}
+}
+
+// deliver settles the promises whose results came in; the batch is followed by one turn.
+func (e *execution) deliver() bool {
+	results := e.inbox.take()
+	for _, r := range results {
+		if _, ok := e.pending[r.Call]; !ok {
+			continue
+		}
+		delete(e.pending, r.Call)
+		if err := e.iso.Resolve(r.Call, r.OK, r.Value); err != nil {
+			return true // stopped: the next turn says so
+		}
+	}
+	return len(results) > 0
+}
+
+// fire runs one due timer; each is a task of its own, followed by a turn.
+func (e *execution) fire() bool {
+	id, last, ok := e.timers.take(time.Now())
+	if ok {
+		e.iso.Fire(id, last)
+	}
+	return ok
+}
+
+// wait sleeps until something happens; false means that the execution was stopped.
+func (e *execution) wait(due time.Time, timed bool) bool {
+	var timer <-chan time.Time
+	if timed {
+		t := time.NewTimer(time.Until(due))
+		defer t.Stop()
+		timer = t.C
+	} else {
+		e.clocks.pause()
+		defer e.clocks.resume()
+	}
+	select {
+	case <-e.inbox.wake:
+		return true
+	case <-timer:
+		return true
+	case <-e.dog.stopped:
+		return false
+	}
+}

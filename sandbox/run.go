@@ -1,0 +1,76 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"github.com/executord/executord/ipc/worker"
+	"github.com/executord/executord/sandbox/v8"
+)
+
+// ErrUsage says that the worker was started wrongly.
+var ErrUsage = errors.New("cannot serve: no channel was given (executord starts workers itself)")
+
+// ExitStatus is the status that a worker ends with for an error of Run.
+func ExitStatus(err error) int {
+	if errors.Is(err, ErrUsage) {
+		return worker.ExitUsage
+	}
+	return worker.ExitFatal
+}
+
+// Run serves on inherited descriptors: the socket to the parent, and the startup snapshot (negative: none). It starts
+// V8 and must be called on the main goroutine, pinned to its thread.
+func Run(channel, snapshot int) error {
+	if channel < 0 {
+		return ErrUsage
+	}
+	nc, err := channelConn(channel)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	gate := v8.Init(channel)
+	blob, err := readSnapshot(snapshot)
+	if err != nil {
+		return err
+	}
+	conn, err := worker.NewConn(nc, worker.Options{Side: worker.Worker, WriteLock: gate})
+	if err != nil {
+		return err
+	}
+	return Serve(conn, blob)
+}
+
+// channelFile keeps the inherited descriptor open, which the handlers of fatal conditions write to: a file that is
+// collected closes its descriptor.
+var channelFile *os.File
+
+func channelConn(fd int) (net.Conn, error) {
+	channelFile = os.NewFile(uintptr(fd), "channel")
+	if channelFile == nil {
+		return nil, errors.New("no such descriptor")
+	}
+	return net.FileConn(channelFile)
+}
+
+// maxSnapshot is far over what a snapshot may weigh.
+const maxSnapshot = 64 << 20
+
+func readSnapshot(fd int) ([]byte, error) {
+	if fd < 0 {
+		return nil, nil
+	}
+	f := os.NewFile(uintptr(fd), "snapshot")
+	if f == nil {
+		return nil, errors.New("cannot read the startup snapshot: no such descriptor")
+	}
+	defer f.Close()
+	blob, err := io.ReadAll(io.NewSectionReader(f, 0, maxSnapshot))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the startup snapshot: %w", err)
+	}
+	return blob, nil
+}

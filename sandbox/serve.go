@@ -1,0 +1,249 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	goruntime "runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/worker"
+	"github.com/executord/executord/sandbox/entry"
+	"github.com/executord/executord/sandbox/runtime"
+	"github.com/executord/executord/sandbox/v8"
+)
+
+// A spare isolate is made before its program is known, with these limits; Begin moves them to the program's.
+const (
+	spareHeapBytes   = 64 << 20
+	spareBufferBytes = 64 << 20
+)
+
+// analyzerHeap bounds the isolate that reads entries.
+const analyzerHeap = 256 << 20
+
+// server is a worker: its channel, its isolates, and the execution under way.
+type server struct {
+	conn     *worker.Conn
+	snapshot *v8.Snapshot // nil: start plainly
+	analyzer *v8.Isolate  // also the anchor that keeps V8's shared heap alive
+	spare    *v8.Isolate
+	spareFor *hostSlot
+	restored time.Duration
+	memory   *memory
+	thread   int32
+
+	work    chan worker.Execute
+	current atomic.Pointer[execution]
+	active  atomic.Pointer[v8.Isolate] // what a stop must reach
+	exit    func(status int)           // os.Exit
+}
+
+// Serve runs a worker on its channel until the parent closes it, which ends the process. It must be called on the main
+// goroutine, pinned to its thread. snapshot is the file that MakeSnapshot made, empty to start plainly.
+func Serve(conn *worker.Conn, snapshot []byte) error {
+	s := &server{conn: conn, memory: nil, thread: threadClock(), work: make(chan worker.Execute, 1), exit: os.Exit}
+	if len(snapshot) > 0 {
+		blob, err := openSnapshot(snapshot)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "executor-worker: %v; starting without it\n", err)
+		} else {
+			s.snapshot = v8.LoadSnapshot(blob)
+		}
+	}
+	go s.read()
+	if err := s.conn.Send(worker.Hello{Version: worker.Version, PID: uint32(os.Getpid()), Engine: v8.Version(), Layers: layers()}); err != nil {
+		return err
+	}
+	if err := s.warm(); err != nil {
+		return err
+	}
+	go s.beat()
+	for request := range s.work {
+		s.execute(request)
+	}
+	return nil
+}
+
+// warm makes the isolates that wait for work.
+func (s *server) warm() error {
+	var err error
+	s.analyzer, err = v8.New(v8.Config{Library: runtime.AnalyzerSource(), Plain: true, HeapBytes: analyzerHeap, BufferBytes: 1 << 20})
+	if err != nil {
+		return err
+	}
+	for _, sample := range analyzerSamples {
+		if _, err := s.analyzer.Call(sample, string(protocol.FormAuto)); err != nil {
+			return fmt.Errorf("cannot warm the analyzer: %w", err)
+		}
+	}
+	if err := s.restore(); err != nil {
+		return err
+	}
+	s.memory = openMemory()
+	return s.conn.Send(worker.Ready{Restore: s.restored})
+}
+
+// analyzerSamples are read once at start, so that the first program does not pay for compiling the analyzer.
+var analyzerSamples = []string{
+	"async () => { const { a, b = 1, ...c } = await tools.call({ id: `x${1}` }, [1, ...d]); for (const x of a) { if (x?.y ?? z) continue; } return { a, [b]: c }; }",
+	"import x from 'y';\nconst f = async (v) => v.map((e) => e * 2).filter(Boolean);\ntry { await f([1]); } catch (e) { console.log(e.message); }\nclass A extends B { #p = 1; get q() { return this.#p; } }\nf(/a+b/g, 1n)",
+	"export default function (input) { switch (input) { case 1: return new Map([[1, 2]]); default: throw new Error('no'); } }",
+}
+
+// restore makes the next spare isolate.
+func (s *server) restore() error {
+	begin := time.Now()
+	slot := &hostSlot{}
+	iso, err := v8.New(v8.Config{
+		Snapshot: s.snapshot, Library: runtime.Source(), HeapBytes: spareHeapBytes, BufferBytes: spareBufferBytes,
+		AllowEval: true, AllowWasm: true, Host: slot,
+	})
+	if err != nil {
+		return err
+	}
+	s.spare, s.spareFor, s.restored = iso, slot, time.Since(begin)
+	return nil
+}
+
+// hostSlot is the host of a spare isolate, filled in when its program is known.
+type hostSlot struct{ *execution }
+
+// execute runs one program on the spare isolate, answers, and then makes the next spare.
+func (s *server) execute(request worker.Execute) {
+	v8.SetExecution(request.ID)
+	iso := s.spare
+	s.spare = nil
+	clocks := newClocks(request.Limits, s.thread)
+	e := &execution{
+		request: request, iso: iso, send: s.conn.Send, flush: func() { _ = s.conn.Flush() }, clocks: clocks, modules: newGraph(request.Modules), timers: newTimers(),
+		pending: map[uint64]string{}, inbox: inbox{wake: make(chan struct{}, 1)},
+	}
+	s.spareFor.execution = e
+	s.active.Store(iso)
+	e.dog = startWatchdog(clocks, s.terminate, s.die)
+	s.memory.bound(request.Limits.HeapBytes, request.Limits.BufferBytes)
+	s.current.Store(e)
+	result := e.run(s.analyze)
+	s.current.Store(nil)
+	s.report(e, result)
+	e.dog.finish()
+	v8.SetExecution(0)
+	s.renew(iso)
+}
+
+// report sends the result with its statistics.
+func (s *server) report(e *execution, r worker.Result) {
+	r.CPU, r.Wall, _ = e.clocks.read()
+	if stats, err := e.iso.Stats(); err == nil {
+		r.PeakHeapBytes = stats.PeakHeapBytes
+	}
+	r.ToolCalls, r.DroppedLines, r.DroppedBytes = e.calls, e.droppedLines, e.droppedBytes
+	if err := s.conn.Send(r); errors.Is(err, worker.ErrTooLarge) {
+		r.Value, r.Error = nil, marshalError(protocol.Errorf(protocol.ResultTooLarge, "result is larger than a message may be"))
+		_ = s.conn.Send(r)
+	}
+}
+
+// renew disposes of a used isolate and restores the next, after the answer has left. An isolate that was terminated or
+// ran out of memory is no different: it is gone either way.
+func (s *server) renew(used *v8.Isolate) {
+	err := s.restore()
+	if err == nil {
+		err = used.Close()
+	}
+	if err == nil {
+		err = s.conn.Send(worker.Ready{Restore: s.restored})
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "executor-worker: %v\n", err)
+		s.exit(worker.ExitFatal)
+	}
+}
+
+// analyze reads an entry in the analyzer's isolate, under the clocks of the execution.
+func (s *server) analyze(code, form string) (string, error) {
+	previous := s.active.Swap(s.analyzer)
+	defer s.active.Store(previous)
+	return s.analyzer.Call(code, form)
+}
+
+var _ entry.Analyze = (*server)(nil).analyze
+
+// terminate reaches whichever isolate runs now.
+func (s *server) terminate() {
+	if iso := s.active.Load(); iso != nil {
+		iso.Terminate()
+	}
+}
+
+// die ends the process of an execution that the engine would not stop. What it printed is sent first.
+func (s *server) die(reason protocol.Type, detail string) {
+	status := map[protocol.Type]int{
+		protocol.CPUTimeout: worker.ExitCPU, protocol.WallTimeout: worker.ExitWall, protocol.TotalTimeout: worker.ExitTotal,
+		protocol.Cancelled: worker.ExitCancelled,
+	}[reason]
+	if status == 0 {
+		status = worker.ExitFatal
+	}
+	if e := s.current.Load(); e != nil {
+		_ = s.conn.Send(worker.LastWord{ID: e.request.ID, Type: string(reason), Detail: stopMessage(e, reason, detail)})
+	}
+	flushed := make(chan struct{})
+	go func() {
+		_ = s.conn.Flush()
+		close(flushed)
+	}()
+	select {
+	case <-flushed:
+	case <-time.After(50 * time.Millisecond):
+	}
+	s.exit(status)
+}
+
+// read takes the parent's frames. When the channel ends the process does, whatever JavaScript does.
+func (s *server) read() {
+	for {
+		m, err := s.conn.Receive()
+		if err != nil {
+			s.exit(worker.ExitClosed)
+		}
+		switch m := m.(type) {
+		case worker.Execute:
+			select {
+			case s.work <- m:
+			default: // one at a time: the parent broke the contract
+				s.exit(worker.ExitProtocol)
+			}
+		case worker.ToolResult:
+			if e := s.current.Load(); e != nil && e.request.ID == m.ID {
+				e.inbox.put(m)
+			}
+		case worker.Cancel:
+			if e := s.current.Load(); e != nil && e.request.ID == m.ID {
+				e.dog.halt(protocol.Cancelled, m.Reason)
+			}
+		}
+	}
+}
+
+// beat sends heartbeats, from a goroutine that JavaScript cannot block.
+func (s *server) beat() {
+	for range time.Tick(worker.HeartbeatInterval) {
+		h := worker.Heartbeat{}
+		h.RSSBytes, _ = s.memory.read()
+		if e := s.current.Load(); e != nil {
+			h.ID = e.request.ID
+			h.CPU, h.Wall, _ = e.clocks.read()
+			h.HeapBytes = e.iso.HeapBytes()
+		}
+		if s.conn.Send(h) != nil {
+			return
+		}
+	}
+}
+
+// layers lists the isolation in force, for the operator.
+func layers() []string { return []string{"process", goruntime.GOOS + "/" + goruntime.GOARCH} }

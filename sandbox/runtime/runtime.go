@@ -32,7 +32,8 @@ var analyzer string
 func Source() string { return library }
 
 // Warm returns the script that is run once after install while the snapshot is built, so that typical calls are
-// compiled in it. The functions of native must do nothing at that time; timerStart must return a positive number.
+// compiled in it. Before internals.begin the library calls none of the functions of native that act: call, log,
+// timerStart, timerStop.
 func Warm() string { return warm }
 
 // AnalyzerSource returns the classic script whose completion value is analyze(code, form) → plan, a JSON text that

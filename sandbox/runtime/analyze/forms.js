@@ -97,13 +97,17 @@ function read(reader) {
   }
 }
 
-// Probes: the text inside the opening part of its form, for the engine to compile, so that the words about an error and
-// its place are the engine's own. They are never run, for here the text could close what is around it.
+// Probes: the text inside the opening of its form, for the engine to compile, so that the words about an error and its
+// place are the engine's own. Here the text may close what is around it, so a probe must never run: with two default
+// exports it never compiles, and the engine says so only after it has read everything.
+
+const unrunnable = "export default 0;export default ";
 
 /** The edits under which the engine is to look for the error that `error` reports, undefined where there is none. */
 export function probe(code, form, error) {
   if (error instanceof NotAFunction) return undefined;
-  if (form === "script") return inOrder(opening(code, error.reader?.imports ?? []));
-  if (form === "function" && error.reader) return [{ at: error.reader.entryStart, text: "export default (" }];
-  return [];
+  const imports = form === "script" ? (error.reader?.imports ?? []) : [];
+  const opening = { module: "0;", function: "(", script: "async () => {" }[form];
+  const at = form === "function" ? (error.reader?.entryStart ?? 0) : 0;
+  return inOrder([...lift(imports), { at, text: unrunnable + opening }, ...(at === 0 ? hashbang(code) : [])]);
 }

@@ -8,12 +8,21 @@ import { installMicrotask } from "./microtask.js";
 import { parseJSON } from "./primordials.js";
 import { makeProviders } from "./providers.js";
 import { makeReport } from "./report.js";
-import { makeSettle } from "./settle.js";
+import { settle } from "./settle.js";
 import { installTimers } from "./timers.js";
 
-// The host's functions without Object.prototype behind them: a name looked up in vain would reach the guest.
-function detach({ call, log, timerStart, timerStop, classOf, promiseState, constructorName, entries, proxyTarget }) {
-  return { __proto__: null, call, log, timerStart, timerStop, classOf, promiseState, constructorName, entries, proxyTarget };
+// The host's functions without Object.prototype behind them: a name looked up in vain would reach the guest. Until begin
+// is called no execution is there to act for, and what acts does nothing: warm.js runs at that time.
+function detach({ classOf, promiseState, constructorName, entries, proxyTarget }) {
+  const inert = { call() {}, log() {}, timerStart: () => 1, timerStop() {} };
+  return { __proto__: null, ...inert, classOf, promiseState, constructorName, entries, proxyTarget };
+}
+
+function attach(native, { call, log, timerStart, timerStop }) {
+  native.call = call;
+  native.log = log;
+  native.timerStart = timerStart;
+  native.timerStop = timerStop;
 }
 
 /** Defines the globals over the host's functions and returns what the event loop calls. The guest sees neither. */
@@ -30,6 +39,7 @@ export default function install(host) {
 
   // Runs before any guest code.
   function begin(configJSON) {
+    attach(native, host);
     const { providers } = parseJSON(configJSON);
     for (let i = 0; i < providers.length; i++) defineProvider(providers[i]);
   }
@@ -39,7 +49,7 @@ export default function install(host) {
     begin,
     fire,
     report,
-    settle: makeSettle(native),
+    settle,
     inspect: (value) => inspectArgument(native, settings, value),
   };
 }

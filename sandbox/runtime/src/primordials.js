@@ -25,10 +25,8 @@ export const {
   getOwnPropertyDescriptor,
   getPrototypeOf,
   ownKeys,
-  setPrototypeOf,
 } = Reflect;
-export const { freeze } = Object;
-export const hasOwn = Object.hasOwn;
+export const { freeze, hasOwn, setPrototypeOf } = Object;
 
 export const isArrayIndexLimit = 0xffffffff;
 

@@ -37,6 +37,12 @@ export function functionName(fn) {
   return typeof name === "string" ? name : "";
 }
 
+/** True for what can only be constructed: the `prototype` of a class is not writable, that of a function is. */
+export function isClass(fn) {
+  const found = getOwnPropertyDescriptor(fn, "prototype");
+  return found !== undefined && !found.writable;
+}
+
 /** The name of the class that made object: null when it has no prototype, "" when unknown. */
 export function className(native, object) {
   const prototype = getPrototypeOf(object);

@@ -7,7 +7,6 @@ import { requireArguments, toLong } from "./webidl.js";
 
 /** Installs the four operations and returns fire(id, last), by which the host runs a timer that is due. */
 export function installTimers(native, report) {
-  const { timerStart, timerStop } = native;
   const active = new SafeMap();
 
   function start(operation, given, handler, timeout, args, repeat) {
@@ -17,14 +16,14 @@ export function installTimers(native, report) {
         `${operation}: the handler must be a function; strings of code are not supported, pass () => { … } instead`,
       );
     }
-    const id = timerStart(max(0, toLong(timeout)), repeat);
+    const id = native.timerStart(max(0, toLong(timeout)), repeat);
     mapSet(active, id, { __proto__: null, handler, args });
     return id;
   }
 
   function stop(handle) {
     const id = toLong(handle);
-    if (mapDelete(active, id)) timerStop(id);
+    if (mapDelete(active, id)) native.timerStop(id);
   }
 
   // HTML: clearTimeout and clearInterval are interchangeable.

@@ -1,5 +1,5 @@
 // Runs once after the library while the startup snapshot is built, so that the code of typical calls is in it already
-// compiled. The host's functions do nothing at that time. It leaves no trace: what it starts it stops.
+// compiled. The host is not asked for anything yet (see index.js). It leaves no trace: what it starts it stops.
 
 (() => {
   console.log("%s is %d", "warm", 1);

@@ -1,0 +1,87 @@
+package entry
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// Rejected is the error of Plan for a text that cannot be read.
+type Rejected struct {
+	// Probe is a text for the engine to compile: the submitted text in the opening of its form, so that the engine finds
+	// the error itself and the words and the place are its own. It never compiles, so it never runs. Nil where only the
+	// analyzer can say what is wrong. Give what the engine says to Refine.
+	Probe *Program
+
+	fault *protocol.Error
+	text  *text
+	at    int // offset of what the analyzer objects to
+	form  protocol.Form
+	hint  protocol.Form
+}
+
+func reject(p *Program, r *refusal) *Rejected {
+	rejected := &Rejected{text: p.text, at: min(max(r.At, 0), p.text.units), form: p.Form, hint: r.Hint}
+	if r.Probe {
+		rejected.Probe = p
+	}
+	line, column := p.text.position(r.At)
+	rejected.fault = rejected.error(r.Message, line, column)
+	return rejected
+}
+
+func (r *Rejected) Error() string { return r.fault.Error() }
+
+// Unwrap returns the *protocol.Error of type syntax. Its Position has no File: the caller knows the name.
+func (r *Rejected) Unwrap() error { return r.fault }
+
+// Refine returns the error in the engine's words about Probe: its message, and its place as Probe.Map gives it. Where
+// these cannot be trusted the error is the analyzer's.
+func (r *Rejected) Refine(message string, line, column int) *protocol.Error {
+	line = min(max(line, 1), len(r.text.lines))
+	atLine, atColumn := r.text.position(r.at)
+	place := r.text.lines[line-1].unit + column - 1
+	switch {
+	case strings.Contains(message, "Duplicate export of 'default'"):
+		return r.fault // the engine has read everything and found no fault but the probe's own
+	// The text closes what it was put into, and the engine went on behind that.
+	case r.closes() && place != r.at:
+		return r.error("Unexpected token '"+r.text.unitAt(r.at)+"'", atLine, atColumn)
+	// The engine found nothing wrong but that the form is not closed.
+	case place >= r.text.units && r.at < r.text.units && !r.endsEarly():
+		return r.fault
+	}
+	return r.error(message, line, column)
+}
+
+// closes tells whether the analyzer objects to a closing bracket.
+func (r *Rejected) closes() bool {
+	c := r.text.unitAt(r.at)
+	return c == "}" || c == ")" || c == "]"
+}
+
+// endsEarly tells whether the analyzer objects to the start of something that has no end, as an open template.
+func (r *Rejected) endsEarly() bool { return strings.HasPrefix(r.fault.Message, "Unterminated") }
+
+func (r *Rejected) error(message string, line, column int) *protocol.Error {
+	return syntaxError(r.text, message, r.form, r.hint, line, column)
+}
+
+// SyntaxError makes the error for what the engine says when it compiles Source: its message, and its place as Map gives
+// it.
+func (p *Program) SyntaxError(message string, line, column int) *protocol.Error {
+	return syntaxError(p.text, message, p.Form, "", line, column)
+}
+
+func syntaxError(t *text, message string, form, hint protocol.Form, line, column int) *protocol.Error {
+	message = strings.TrimPrefix(strings.TrimPrefix(message, "Uncaught "), "SyntaxError: ")
+	note := "read as a " + string(form)
+	if hint != "" {
+		note += "; it can be read as a " + string(hint)
+	}
+	return &protocol.Error{
+		Type: protocol.Syntax, Name: "SyntaxError", Message: fmt.Sprintf("%s (%s)", message, note),
+		Position: &protocol.Position{Line: line, Column: column, SourceLine: t.sourceLine(line)},
+	}
+}

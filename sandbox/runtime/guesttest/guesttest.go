@@ -1,0 +1,220 @@
+// Package guesttest runs one program at a time in the real engine with the real library, for the tests of packages
+// runtime and entry. It is no sandbox: there are no limits on time, and the clock of timers is virtual, so a test never
+// waits. Each Execute has an isolate of its own; tests may not run in parallel. All isolates of a process must come from
+// one snapshot (V8 13.6 shares their read-only heap), and the analyzer's comes from none: so Execute evaluates the
+// library, and ExecuteRestored asks a process of its own.
+package guesttest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/sandbox/entry"
+	"github.com/executord/executord/sandbox/runtime"
+	"github.com/executord/executord/sandbox/v8"
+)
+
+// Main is the body of a TestMain. It makes the test binary its own throw-away process for what needs one.
+func Main(m *testing.M) {
+	if len(os.Args) == 2 {
+		switch os.Args[1] {
+		case makeCommand:
+			exit(makeSnapshot())
+		case restoredCommand:
+			exit(runRestored())
+		}
+	}
+	os.Exit(m.Run())
+}
+
+const (
+	memory   = 64 << 20
+	maxValue = 8 << 20
+)
+
+var analyzer = sync.OnceValue(func() *v8.Isolate {
+	iso, err := v8.New(v8.Config{Library: runtime.AnalyzerSource(), Plain: true, HeapBytes: memory, BufferBytes: memory})
+	if err != nil {
+		panic(err)
+	}
+	return iso
+})
+
+// Analyze is the real analyzer.
+func Analyze(code, form string) (string, error) { return analyzer().Call(code, form) }
+
+// Program is what Execute runs.
+type Program struct {
+	Code      string
+	Form      protocol.Form
+	Input     string            // encoded; empty for undefined
+	Providers string            // JSON text of the array in the library's configuration
+	Modules   map[string]string // ES modules by specifier
+}
+
+// Outcome of a program. Err is the *entry.Rejected or *v8.Error with which it failed.
+type Outcome struct {
+	Form  protocol.Form
+	Value string   // encoded
+	Logs  []string // "level text", further lines of the text after a line feed
+	Calls []string // "provider.path[args]"
+	Err   error
+}
+
+// Syntax returns the typed error of a program that does not compile, nil for any other outcome.
+func (o *Outcome) Syntax() *protocol.Error {
+	var e *protocol.Error
+	if errors.As(o.Err, &e) && e.Type == protocol.Syntax {
+		return e
+	}
+	return nil
+}
+
+// Execute runs p to its end. A tool answers with its first argument; one named "fail" throws.
+func Execute(t testing.TB, p Program) *Outcome {
+	t.Helper()
+	program, err := entry.Plan(Analyze, p.Code, p.Form)
+	var rejected *entry.Rejected
+	if err != nil && !errors.As(err, &rejected) {
+		t.Fatal(err)
+	}
+	h := &host{program: program, modules: p.Modules}
+	if rejected != nil {
+		if rejected.Probe == nil {
+			return &Outcome{Err: err}
+		}
+		h.program = rejected.Probe
+	}
+	o := h.run(t, p)
+	var engine *v8.Error
+	if errors.As(o.Err, &engine) && engine.Kind == v8.KindSyntax {
+		if rejected != nil {
+			o.Err = rejected.Refine(engine.Message, engine.Line, engine.Column)
+		} else {
+			o.Err = program.SyntaxError(engine.Message, engine.Line, engine.Column)
+		}
+	} else if rejected != nil {
+		t.Fatalf("the engine compiled a probe: %q", h.program.Source)
+	}
+	return o
+}
+
+func (h *host) run(t testing.TB, p Program) *Outcome {
+	t.Helper()
+	o, err := h.runIn(v8.Config{Library: runtime.Source()}, h.program.Source, h.program.Call(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Form = h.program.Form
+	return o
+}
+
+// runIn runs a module text in an isolate made by c. An error means that it could not be begun.
+func (h *host) runIn(c v8.Config, source string, call bool, p Program) (*Outcome, error) {
+	c.HeapBytes, c.BufferBytes, c.AllowEval, c.AllowWasm, c.Host = memory, memory, true, true, h
+	iso, err := v8.New(c)
+	if err != nil {
+		return nil, err
+	}
+	defer iso.Close()
+	providers := p.Providers
+	if providers == "" {
+		providers = "[]"
+	}
+	limits := v8.Limits{HeapBytes: memory, BufferBytes: memory, Depth: 200, Nodes: 100_000, MessageBytes: maxValue}
+	if err := iso.Begin(`{"providers":`+providers+`}`, limits); err != nil {
+		return nil, err
+	}
+	value := ""
+	err = iso.Run("main.js", source, call, []byte(p.Input))
+	if err == nil {
+		value, err = h.loop(iso)
+	}
+	return &Outcome{Value: value, Logs: h.logs, Calls: h.calls, Err: err}, nil
+}
+
+// ErrDeadlock is the Err of a program that waits for nothing.
+var ErrDeadlock = errors.New("nothing is left that could settle the program")
+
+// loop gives the program what it waits for, tools before timers, until it is settled.
+func (h *host) loop(iso *v8.Isolate) (string, error) {
+	for {
+		state, err := iso.Drain()
+		if err != nil {
+			return "", err
+		}
+		if state != v8.Pending {
+			v, err := iso.Value(maxValue)
+			return string(v), err
+		}
+		if len(h.pending) > 0 {
+			c := h.pending[0]
+			h.pending = h.pending[1:]
+			err = iso.Resolve(c.id, c.ok, c.text)
+		} else if id, last, ok := h.clock.next(); ok {
+			err = iso.Fire(id, last)
+		} else {
+			err = ErrDeadlock
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// host is the outside world of one program.
+type host struct {
+	program *entry.Program
+	modules map[string]string
+	logs    []string
+	calls   []string
+	pending []answer
+	clock   clock
+}
+
+type answer struct {
+	id   uint64
+	ok   bool
+	text []byte
+}
+
+func (h *host) ToolCall(id uint64, provider string, path []string, args []byte) bool {
+	h.calls = append(h.calls, provider+"."+strings.Join(path, ".")+string(args))
+	a := answer{id, true, []byte(`{"@undefined":true}`)}
+	var list []json.RawMessage
+	if err := json.Unmarshal(args, &list); err == nil && len(list) > 0 {
+		a.text = list[0]
+	}
+	if path[len(path)-1] == "fail" {
+		a.ok, a.text = false, []byte(`{"message":"no luck"}`)
+	}
+	h.pending = append(h.pending, a)
+	return true
+}
+
+func (h *host) Log(level, text string) { h.logs = append(h.logs, level+" "+text) }
+
+func (h *host) TimerStart(ms float64, repeat bool) uint32 { return h.clock.start(ms, repeat) }
+
+func (h *host) TimerStop(id uint32) { h.clock.stop(id) }
+
+func (h *host) ResolveModule(specifier, referrer, _ string) (v8.ModuleText, error) {
+	source, ok := h.modules[specifier]
+	if !ok {
+		return v8.ModuleText{}, fmt.Errorf("cannot find module %q imported from %q", specifier, referrer)
+	}
+	return v8.ModuleText{Kind: v8.ModuleESM, Key: specifier, Source: source}, nil
+}
+
+func (h *host) MapPosition(file string, line, column int) (int, int) {
+	if file != "main.js" || h.program == nil {
+		return line, column
+	}
+	return h.program.Map(line, column)
+}

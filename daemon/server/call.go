@@ -1,0 +1,153 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+
+	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// call is a tool.call that waits for the host's response.
+type call struct {
+	id     uint64 // of the request, unique in the session
+	number uint64 // unique in the execution
+	run    *execution
+	reply  chan protocol.Message // capacity 1
+	sent   bool                  // guarded by run.order
+}
+
+var errSettled = errors.New("cannot call a tool: the execution has ended")
+
+// callTool asks the host and waits for its answer, or for the end of the execution.
+func (r *execution) callTool(ctx context.Context, c executor.ToolCall) (protocol.Value, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
+	defer stop()
+	waiting := r.session.register(r, c.Call)
+	if err := r.sendCall(ctx, waiting, c); err != nil {
+		r.session.forget(waiting)
+		return nil, err
+	}
+	select {
+	case m := <-waiting.reply:
+		return toolAnswer(m, r.session.srv.cfg.bounds())
+	case <-ctx.Done():
+		return nil, context.Cause(ctx) // settle takes the call back
+	}
+}
+
+// sendCall queues the request. The lock keeps it from following the outcome.
+func (r *execution) sendCall(ctx context.Context, waiting *call, c executor.ToolCall) error {
+	r.order.Lock()
+	defer r.order.Unlock()
+	if r.settled {
+		return errSettled
+	}
+	text := protocol.AppendToolCall(nil, protocol.NumberID(waiting.id), &protocol.ToolCallParams{
+		Execution: r.id, Call: c.Call, Provider: c.Provider, Path: c.Path, Args: c.Args,
+	})
+	if err := r.session.conn.Send(ctx, text); err != nil {
+		return err
+	}
+	waiting.sent = true
+	return nil
+}
+
+func toolAnswer(m protocol.Message, b protocol.Bounds) (protocol.Value, error) {
+	if m.Error != nil {
+		return nil, m.Error.Thrown()
+	}
+	value, err := protocol.DecodeToolResult(m.Result, b)
+	if err != nil {
+		return nil, &protocol.ThrownError{Name: "TypeError", Message: "the host's answer is not a tool result"}
+	}
+	return value, nil
+}
+
+func (x *session) register(r *execution, number uint64) *call {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lastCall++
+	c := &call{id: x.lastCall, number: number, run: r, reply: make(chan protocol.Message, 1)}
+	x.calls[c.id] = c
+	r.open[c.id] = c
+	return c
+}
+
+func (x *session) forget(c *call) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.drop(c)
+}
+
+func (x *session) drop(c *call) {
+	delete(x.calls, c.id)
+	delete(c.run.open, c.id)
+}
+
+// takeBack forgets the calls of r and returns those that the host knows of.
+func (x *session) takeBack(r *execution) (sent []*call) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, c := range r.open {
+		x.drop(c)
+		if c.sent {
+			sent = append(sent, c)
+		}
+	}
+	slices.SortFunc(sent, func(a, b *call) int { return cmp.Compare(a.id, b.id) })
+	return sent
+}
+
+// resolve gives a response to the call that waits for it. One that comes late, twice, or for nothing is counted and
+// otherwise ignored.
+func (x *session) resolve(m protocol.Message) {
+	id, ok := protocol.ParseNumberID(m.ID)
+	x.mu.Lock()
+	c := x.calls[id]
+	if c != nil {
+		x.drop(c)
+	}
+	x.mu.Unlock()
+	if !ok || c == nil {
+		x.srv.stats.ignored.Add(1)
+		return
+	}
+	c.reply <- m
+}
+
+func randomID() string { return rand.Text() }
+
+// recentIDs remembers the last ids of ended executions, so that a request sent twice does not run twice.
+type recentIDs struct {
+	set  map[string]struct{}
+	ring []string
+	next int
+}
+
+// maxRecentIDs bounds what one session remembers.
+const maxRecentIDs = 1024
+
+func (r *recentIDs) has(id string) bool {
+	_, ok := r.set[id]
+	return ok
+}
+
+func (r *recentIDs) add(id string) {
+	if r.set == nil {
+		r.set = map[string]struct{}{}
+	}
+	if len(r.ring) < maxRecentIDs {
+		r.ring = append(r.ring, id)
+	} else {
+		delete(r.set, r.ring[r.next])
+		r.ring[r.next] = id
+		r.next = (r.next + 1) % maxRecentIDs
+	}
+	r.set[id] = struct{}{}
+}

@@ -1,0 +1,115 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/executord/executord/ipc/client/channel"
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// Config is what a Server may be told. A zero field means its default; nothing is ever unlimited.
+type Config struct {
+	Version string          // of the service, for session.open
+	Limits  protocol.Limits // the Executor's maxima, for session.open
+	Policy  Policy
+	Ready   func() error // nil error when ready; nil func means always
+	Logger  *slog.Logger // default discards
+
+	MaxMessageBytes int64         // one message or request body; default 32 MiB
+	QueueBytes      int64         // messages of one session waiting to be read by its client; default 16 MiB
+	PingInterval    time.Duration // a client silent for two of them is gone; default 15 s
+	WriteStall      time.Duration // a client that takes nothing for so long is gone; default 30 s
+	OpenTimeout     time.Duration // from connecting to session.open; default 10 s
+	DrainGrace      time.Duration // for running work once Serve's context ends; default 10 s
+
+	MaxConnections int // on all listeners together, sessions excluded; default 1024
+	MaxSessions    int // default 256
+	MaxExecutions  int // at once in one session; default 64
+	MaxRequests    int // POST /v1/execute at once; default 64
+}
+
+// Bounds of the HTTP layer.
+const (
+	maxHeaderBytes = 16 << 10
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 2 * time.Minute
+	closeGrace     = 2 * time.Second // after DrainGrace: for outcomes of what was cancelled
+)
+
+// check completes the defaults and refuses what makes no sense.
+func (c Config) check() (Config, error) {
+	defaults := []struct {
+		name  string
+		value *int64
+		def   int64
+	}{
+		{"MaxMessageBytes", &c.MaxMessageBytes, 32 << 20},
+		{"QueueBytes", &c.QueueBytes, 16 << 20},
+		{"PingInterval", (*int64)(&c.PingInterval), int64(15 * time.Second)},
+		{"WriteStall", (*int64)(&c.WriteStall), int64(30 * time.Second)},
+		{"OpenTimeout", (*int64)(&c.OpenTimeout), int64(10 * time.Second)},
+		{"DrainGrace", (*int64)(&c.DrainGrace), int64(10 * time.Second)},
+	}
+	for _, d := range defaults {
+		if err := orDefault(d.name, d.value, d.def); err != nil {
+			return c, err
+		}
+	}
+	counts := []struct {
+		name  string
+		value *int
+		def   int
+	}{
+		{"MaxConnections", &c.MaxConnections, 1024},
+		{"MaxSessions", &c.MaxSessions, 256},
+		{"MaxExecutions", &c.MaxExecutions, 64},
+		{"MaxRequests", &c.MaxRequests, 64},
+	}
+	for _, d := range counts {
+		if err := orDefault(d.name, d.value, d.def); err != nil {
+			return c, err
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Ready == nil {
+		c.Ready = func() error { return nil }
+	}
+	return c, c.Policy.check()
+}
+
+func orDefault[T int | int64](name string, value *T, def T) error {
+	if *value < 0 {
+		return fmt.Errorf("cannot serve with a negative %s", name)
+	}
+	if *value == 0 {
+		*value = def
+	}
+	return nil
+}
+
+// channel configures the connection to one peer.
+func (c Config) channel(p peer) channel.Config {
+	return channel.Config{
+		MaxMessageBytes: c.MaxMessageBytes,
+		QueueBytes:      c.QueueBytes,
+		PingInterval:    c.PingInterval,
+		WriteStall:      c.WriteStall,
+		// On one machine compression costs more than it saves. It is safe: what comes out of decompression is bounded by
+		// MaxMessageBytes too, see channel.Conn.Receive.
+		Compress: !p.unix && !p.addr.IsLoopback(),
+	}
+}
+
+// bounds of one message; a Value inside it may be as deep as the protocol allows.
+func (c Config) bounds() protocol.Bounds {
+	const envelope = 16 // levels above a Value
+	return protocol.Bounds{
+		Bytes: int(c.MaxMessageBytes),
+		Depth: protocol.ValueBounds.Depth + envelope,
+		Nodes: protocol.ValueBounds.Nodes,
+	}
+}

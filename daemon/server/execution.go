@@ -1,0 +1,220 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"runtime/debug"
+	"sync"
+
+	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// execution is one program of a session, from its admission to its outcome.
+type execution struct {
+	session *session
+	id      string
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+
+	// lost counts the streamed lines that found no room since the last one that did. Of the Executor's callback, then of
+	// the execution's goroutine.
+	lost protocol.Truncated
+
+	open map[uint64]*call // tool calls without an answer, by request id; guarded by session.mu
+
+	order   sync.Mutex // held while a tool call is queued
+	settled bool       // no tool call is sent any more
+}
+
+// execute admits an execution and runs it on its own goroutine. The id is taken here, so that a cancel which follows
+// finds it.
+func (x *session) execute(m protocol.Message) (json.RawMessage, error) {
+	if m.Params == nil {
+		m.Params = json.RawMessage(`{}`)
+	}
+	id, err := executionID(m.Params, x.srv.cfg.bounds())
+	if err != nil {
+		return nil, err
+	}
+	run, err := x.begin(id)
+	if err != nil {
+		return nil, err
+	}
+	go run.serve(m)
+	return nil, nil
+}
+
+// executionID finds the caller's id of an execution. Everything else of params is decoded later.
+func executionID(params json.RawMessage, b protocol.Bounds) (id string, err error) {
+	err = protocol.Members(params, b, func(key []byte, value json.RawMessage) error {
+		if string(key) == "execution" && len(value) <= 6*protocol.MaxExecutionBytes+len(`""`) {
+			// An id of another kind or length is refused by DecodeExecute with the right words.
+			_ = json.Unmarshal(value, &id)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", protocol.FieldError("", "params must be an object: %s", err)
+	}
+	return id, nil
+}
+
+// begin registers an execution; without an id it gets one. Its serve must follow.
+func (x *session) begin(id string) (*execution, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if id == "" {
+		id = "x-" + randomID()
+	}
+	_, live := x.running[id]
+	switch {
+	case x.draining:
+		return nil, errDraining()
+	case live || x.ended.has(id):
+		return nil, protocol.FieldError("execution", "%q has been used in this session", id)
+	case len(x.running) >= x.srv.cfg.MaxExecutions:
+		return nil, protocol.Errorf(protocol.SessionLimit,
+			"%d executions are under way in this session, which is the limit", len(x.running))
+	}
+	run := &execution{session: x, id: id, open: map[uint64]*call{}}
+	run.ctx, run.cancel = context.WithCancelCause(x.ctx)
+	x.running[id] = run
+	x.live++
+	x.work.Add(1)
+	return run, nil
+}
+
+// finish frees the place of an execution before its answer is sent, so that the host may use it at once. The id of one
+// that did not run may be used again.
+func (x *session) finish(run *execution, ran bool) {
+	run.cancel(nil)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.running, run.id)
+	if ran {
+		x.ended.add(run.id)
+	}
+}
+
+// answered follows the answer of an execution.
+func (x *session) answered() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.live--
+	x.closeIfDrained()
+	x.work.Done()
+}
+
+// serve runs the program and answers the request.
+func (r *execution) serve(m protocol.Message) {
+	x := r.session
+	defer x.answered()
+	outcome, err := r.run(m)
+	x.finish(r, err == nil)
+	r.settle()
+	if err != nil {
+		e := protocol.AsError(err)
+		x.log.Debug("execution refused", "execution", r.id, "type", string(e.Type))
+		x.answerError(m.ID, e)
+		return
+	}
+	x.log.Debug("execution ended", "execution", r.id, "status", string(outcome.Status), "totalMs", outcome.Stats.TotalMs)
+	x.send(protocol.AppendOutcomeResult(nil, m.ID, outcome))
+}
+
+func (r *execution) run(m protocol.Message) (outcome *protocol.Outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil { // a fault of ours must not take the other sessions along
+			r.session.log.Error("an execution panicked", "execution", r.id, "panic", p, "stack", string(debug.Stack()))
+			outcome, err = nil, protocol.Errorf(protocol.Internal, "the service failed at this execution")
+		}
+	}()
+	p, err := protocol.DecodeExecute(m.Params, r.session.srv.cfg.bounds())
+	if err != nil {
+		return nil, err
+	}
+	p.Execution = r.id
+	req := executor.Request{Execute: *p, Identity: r.session.identity, OnState: r.onState}
+	if len(p.Providers) > 0 {
+		req.Call = r.callTool
+	}
+	if p.Logs.Stream {
+		req.OnLog = r.onLog
+	}
+	return r.session.srv.exec.Execute(r.ctx, req)
+}
+
+// onState tells the host of progress. It is left out when the host does not read.
+func (r *execution) onState(s protocol.State) {
+	s.Execution = r.id
+	if params, err := protocol.EncodeParams(s); err == nil {
+		r.session.conn.TrySend(protocol.AppendNotification(nil, protocol.MethodExecutionState, params))
+	}
+}
+
+// onLog streams one line. Where the host does not read fast enough, lines are left out and counted; the outcome has
+// them all.
+func (r *execution) onLog(l protocol.Log) {
+	if r.lost.Lines == 0 || r.session.conn.TrySend(r.lostLines(l.Time)) {
+		r.lost = protocol.Truncated{}
+		if r.session.conn.TrySend(protocol.AppendLogNotification(nil, &protocol.LogParams{Execution: r.id, Log: l})) {
+			return
+		}
+	}
+	r.lost.Lines++
+	r.lost.Bytes += int64(len(l.Text))
+}
+
+// lostLines is the marker that stands for lines left out.
+func (r *execution) lostLines(time float64) []byte {
+	lost := r.lost
+	return protocol.AppendLogNotification(nil, &protocol.LogParams{Execution: r.id, Log: protocol.Log{
+		Level: protocol.LevelWarn, Time: time, Text: "lines left out of the stream: the client reads too slowly", Truncated: &lost,
+	}})
+}
+
+// settle takes back the calls that the host has not answered. After it only the answer is sent.
+func (r *execution) settle() {
+	r.order.Lock()
+	r.settled = true
+	r.order.Unlock()
+	if r.lost.Lines > 0 {
+		r.session.send(r.lostLines(0))
+	}
+	for _, c := range r.session.takeBack(r) {
+		if params, err := protocol.EncodeParams(protocol.ToolCancel{Execution: r.id, Call: c.number}); err == nil {
+			r.session.send(protocol.AppendNotification(nil, protocol.MethodToolCancel, params))
+		}
+	}
+}
+
+// cancelExecution is the method cancel.
+func (x *session) cancelExecution(m protocol.Message) (json.RawMessage, error) {
+	var p protocol.Cancel
+	if err := protocol.DecodeParams(m.Params, &p); err != nil {
+		return nil, err
+	}
+	if p.Execution == "" {
+		return nil, protocol.FieldError("execution", "is missing")
+	}
+	if len(p.Reason) > maxReasonBytes {
+		return nil, protocol.FieldError("reason", "has more than %d bytes", maxReasonBytes)
+	}
+	x.mu.Lock()
+	run, live := x.running[p.Execution]
+	x.mu.Unlock()
+	result, err := protocol.EncodeParams(protocol.CancelResult{Cancelled: live})
+	if err != nil || !live {
+		return result, err
+	}
+	if m.Kind == protocol.KindRequest { // before the outcome
+		x.send(protocol.AppendResult(nil, m.ID, result))
+	}
+	run.cancel(protocol.Errorf(protocol.Cancelled, "%s", cmp.Or(p.Reason, "cancelled by the host")))
+	return nil, nil
+}
+
+// maxReasonBytes bounds the reason of a cancel, which ends up in an error's message.
+const maxReasonBytes = 1024

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// executeOnce is POST /v1/execute: one execution without tools. A client that leaves cancels it.
+func (s *Server) executeOnce(w http.ResponseWriter, r *http.Request, identity string) {
+	if e := s.beginRequest(); e != nil {
+		answerError(w, e)
+		return
+	}
+	defer s.endRequest()
+	body, status, e := s.readBody(w, r)
+	if e != nil {
+		answerFault(w, status, e, nil)
+		return
+	}
+	outcome, e := s.runOnce(r.Context(), body, identity)
+	if e != nil {
+		answerError(w, e)
+		return
+	}
+	answerText(w, http.StatusOK, append(protocol.AppendOutcome(nil, outcome), '\n'), s.cfg.WriteStall)
+}
+
+func (s *Server) runOnce(ctx context.Context, body []byte, identity string) (*protocol.Outcome, *protocol.Error) {
+	p, err := protocol.DecodeExecute(body, s.cfg.bounds())
+	if err != nil {
+		return nil, protocol.AsError(err)
+	}
+	switch {
+	case len(p.Providers) > 0:
+		return nil, protocol.FieldError("providers", "need a session: a single request has nobody to answer tool calls")
+	case p.Logs.Stream:
+		return nil, protocol.FieldError("logs.stream", "needs a session: a single request has one answer")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(s.halt, func() { cancel(context.Cause(s.halt)) })
+	defer stop()
+	outcome, err := s.exec.Execute(ctx, executor.Request{Execute: *p, Identity: identity})
+	if err != nil {
+		return nil, protocol.AsError(err)
+	}
+	return outcome, nil
+}
+
+func (s *Server) beginRequest() *protocol.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.draining:
+		return errDraining()
+	case s.requests >= s.cfg.MaxRequests:
+		e := protocol.Errorf(protocol.Overloaded, "%d requests are under way, which is the limit", s.requests)
+		e.RetryAfterMs = 1000
+		return e
+	}
+	s.requests++
+	return nil
+}
+
+func (s *Server) endRequest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests--
+	s.checkIdle()
+}
+
+// readBody reads a bounded body from a client that may be slow, as long as some of it keeps coming.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, e *protocol.Error) {
+	control := http.NewResponseController(w)
+	in := &steadyReader{http.MaxBytesReader(w, r.Body, s.cfg.MaxMessageBytes), control}
+	var buf bytes.Buffer
+	_, err := io.Copy(&buf, in)
+	_ = control.SetReadDeadline(time.Time{}) // else the server takes its end for the client's leaving
+	var large *http.MaxBytesError
+	switch {
+	case err == nil:
+		return buf.Bytes(), http.StatusOK, nil
+	case errors.As(err, &large):
+		return nil, http.StatusRequestEntityTooLarge,
+			protocol.FieldError("", "the body has more than %d bytes", s.cfg.MaxMessageBytes)
+	}
+	return nil, http.StatusRequestTimeout, protocol.Errorf(protocol.InvalidRequest, "the body did not come: %s", err)
+}
+
+// steadyReader gives every read a deadline of its own.
+type steadyReader struct {
+	io.Reader
+	control *http.ResponseController
+}
+
+func (r *steadyReader) Read(p []byte) (int, error) {
+	_ = r.control.SetReadDeadline(time.Now().Add(headerTimeout))
+	return r.Reader.Read(p)
+}

@@ -1,0 +1,245 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/executord/executord/ipc/client/channel"
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// session is one connection of a host: its executions, and the calls that they make to it.
+type session struct {
+	srv      *Server
+	conn     *channel.Conn
+	id       string
+	identity string
+	log      *slog.Logger
+	opened   bool // session.open was answered; of the reader
+
+	ctx    context.Context // of the executions; ends with the connection
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup // executions until their answer is queued
+
+	mu       sync.Mutex
+	running  map[string]*execution
+	live     int // like work
+	ended    recentIDs
+	draining bool
+	calls    map[uint64]*call // waiting for the host's response
+	lastCall uint64
+}
+
+// openSession is GET /v1/session. It returns when the session has ended.
+func (s *Server) openSession(w http.ResponseWriter, r *http.Request, identity string) {
+	if !slices.Contains(websocket.Subprotocols(r), protocol.Subprotocol) {
+		answerFault(w, http.StatusBadRequest, protocol.Errorf(protocol.UnsupportedProtocol,
+			"the Sec-WebSocket-Protocol header must offer a supported subprotocol"), []string{protocol.Subprotocol})
+		return
+	}
+	x := s.newSession(identity)
+	if e := s.admit(x); e != nil {
+		answerError(w, e)
+		return
+	}
+	defer s.leave(x)
+	conn, err := channel.Accept(w, r, protocol.Subprotocol, s.cfg.channel(callerOf(r)), badHandshake)
+	if err != nil {
+		s.log.Debug("cannot open a session", "error", err.Error(), "identity", identity)
+		return
+	}
+	x.start(conn)
+	x.serve()
+}
+
+func badHandshake(w http.ResponseWriter, status int, reason error) {
+	answerFault(w, status, protocol.Errorf(protocol.InvalidRequest, "%s", reason), nil)
+}
+
+func (s *Server) newSession(identity string) *session {
+	id := rand.Text()
+	x := &session{
+		srv: s, id: id, identity: identity, log: s.log.With("session", id, "identity", identity),
+		running: map[string]*execution{}, calls: map[uint64]*call{},
+	}
+	x.ctx, x.cancel = context.WithCancelCause(s.halt)
+	return x
+}
+
+// admit counts a session before its handshake is answered, so that no more than the limit are ever open.
+func (s *Server) admit(x *session) *protocol.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.draining:
+		return errDraining()
+	case len(s.sessions) >= s.cfg.MaxSessions:
+		return protocol.Errorf(protocol.SessionLimit, "%d sessions are open, which is the limit", len(s.sessions))
+	}
+	s.sessions[x] = struct{}{}
+	return nil
+}
+
+func (s *Server) leave(x *session) {
+	x.cancel(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, x)
+	s.checkIdle()
+}
+
+// start gives the session its connection; a drain that began meanwhile is caught up with.
+func (x *session) start(conn *channel.Conn) {
+	x.mu.Lock()
+	x.conn = conn
+	late := x.draining
+	x.mu.Unlock()
+	if late {
+		x.drain(0)
+	}
+}
+
+// serve reads messages until the connection ends, and then ends the session's executions.
+func (x *session) serve() {
+	x.log.Debug("session connected")
+	open := time.AfterFunc(x.srv.cfg.OpenTimeout, func() {
+		x.conn.Close(channel.ClosePolicy, "session.open did not come in time")
+	})
+	defer open.Stop()
+	for {
+		text, err := x.conn.Receive()
+		if err != nil {
+			x.end(err)
+			return
+		}
+		x.handle(text)
+		if x.opened {
+			open.Stop()
+		}
+	}
+}
+
+// end cancels what runs and waits for it and for the writer.
+func (x *session) end(err error) {
+	x.log.Debug("session ended", "reason", err.Error())
+	x.cancel(protocol.Errorf(protocol.Cancelled, "the session ended: %s", err))
+	x.work.Wait()
+	<-x.conn.Done()
+}
+
+// handle takes one message. It must not wait for an execution.
+func (x *session) handle(text []byte) {
+	m, err := protocol.ParseMessage(text, x.srv.cfg.bounds())
+	switch {
+	case err != nil:
+		x.answerError(m.ID, protocol.AsError(err))
+	case m.Kind == protocol.KindResponse:
+		x.resolve(m)
+	default:
+		x.dispatch(m)
+	}
+}
+
+// method is one call of the host. A nil result with a nil error means that the answer comes later.
+type method func(x *session, m protocol.Message) (result json.RawMessage, err error)
+
+var methods = map[string]method{
+	protocol.MethodSessionOpen:   (*session).open,
+	protocol.MethodExecute:       (*session).execute,
+	protocol.MethodCancel:        (*session).cancelExecution,
+	protocol.MethodHandleInvoke:  (*session).noHandle,
+	protocol.MethodHandleRelease: (*session).noHandle,
+}
+
+func (x *session) dispatch(m protocol.Message) {
+	call, known := methods[m.Method]
+	var result json.RawMessage
+	var err error
+	switch {
+	case !known:
+		err = protocol.Errorf(protocol.UnknownMethod, "there is no method %.100q", m.Method)
+	case !x.opened && m.Method != protocol.MethodSessionOpen:
+		err = protocol.Errorf(protocol.InvalidRequest, "session.open must come first")
+	case m.Kind == protocol.KindNotification && m.Method != protocol.MethodCancel:
+		return // nobody would hear the answer, and an execution without one is of no use
+	default:
+		result, err = call(x, m)
+	}
+	switch {
+	case m.Kind == protocol.KindNotification:
+	case err != nil:
+		x.answerError(m.ID, protocol.AsError(err))
+	case result != nil:
+		x.send(protocol.AppendResult(nil, m.ID, result))
+	}
+}
+
+func (x *session) open(m protocol.Message) (json.RawMessage, error) {
+	if x.opened {
+		return nil, protocol.Errorf(protocol.InvalidRequest, "the session is open already")
+	}
+	var p protocol.SessionOpen
+	if err := protocol.DecodeParams(m.Params, &p); err != nil {
+		return nil, err
+	}
+	if p.Resume != "" {
+		return nil, protocol.FieldError("resume", "sessions cannot be taken up again: open a new one")
+	}
+	x.opened = true
+	return protocol.EncodeParams(protocol.SessionOpened{
+		Session:  x.id,
+		Protocol: protocol.Version,
+		Server:   protocol.Party{Name: "executord", Version: x.srv.cfg.Version},
+		Limits:   x.srv.cfg.Limits,
+	})
+}
+
+func (x *session) noHandle(protocol.Message) (json.RawMessage, error) {
+	return nil, protocol.Errorf(protocol.HandleUnknown, "there is no such handle in this session")
+}
+
+// drain tells the host, refuses new executions, and has the connection closed once the last outcome is queued.
+func (x *session) drain(left time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.draining = true
+	if x.conn == nil {
+		return // the handshake is under way; start comes back here
+	}
+	if params, err := protocol.EncodeParams(protocol.SessionDraining{DeadlineMs: left.Milliseconds()}); err == nil {
+		x.conn.TrySend(protocol.AppendNotification(nil, protocol.MethodSessionDraining, params))
+	}
+	x.closeIfDrained()
+}
+
+// closeIfDrained is called with mu held.
+func (x *session) closeIfDrained() {
+	if x.draining && x.live == 0 {
+		x.conn.Close(channel.CloseGoingAway, "the service is stopping")
+	}
+}
+
+func (x *session) abort() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.conn != nil {
+		x.conn.Abort("the service has stopped")
+	}
+}
+
+// send queues a message. It waits while the host does not read; when the connection is gone the message is of no use.
+func (x *session) send(text []byte) {
+	_ = x.conn.Send(context.Background(), text)
+}
+
+func (x *session) answerError(id json.RawMessage, e *protocol.Error) {
+	x.send(protocol.AppendError(nil, id, e))
+}

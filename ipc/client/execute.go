@@ -1,0 +1,168 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/executord/executord/ipc/client/channel"
+	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// execution is one call of Execute.
+type execution struct {
+	id     string
+	req    *executor.Request
+	ctx    context.Context // of its tool calls
+	cancel context.CancelCauseFunc
+	events events
+	calls  map[uint64]context.CancelCauseFunc // tool calls that run; guarded by session.mu
+}
+
+// Execute runs one program on the service; see executor.Executor. When the connection is lost the error is of type
+// protocol.Internal: the program may or may not have run.
+func (c *Client) Execute(ctx context.Context, r executor.Request) (*protocol.Outcome, error) {
+	if err := protocol.Validate(&r.Execute); err != nil {
+		return nil, err
+	}
+	s, err := c.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer c.work.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })
+	defer stop()
+	return s.execute(ctx, &r)
+}
+
+func (s *session) execute(ctx context.Context, r *executor.Request) (*protocol.Outcome, error) {
+	if ctx.Err() != nil {
+		return cancelled(ctx), nil
+	}
+	if r.Execution == "" {
+		r.Execution = "x-" + rand.Text()
+	}
+	params, err := protocol.EncodeParams(&r.Execute)
+	if err != nil {
+		return nil, protocol.Errorf(protocol.InvalidParams, "%s", err)
+	}
+	id, reply := s.request()
+	defer s.forget(id)
+	text := protocol.AppendRequest(nil, protocol.NumberID(id), protocol.MethodExecute, params)
+	if int64(len(text)) > s.opts.channel.MaxMessageBytes {
+		return nil, protocol.FieldError("", "the request has %d bytes, more than %d", len(text), s.opts.channel.MaxMessageBytes)
+	}
+	x, err := s.begin(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer s.end(x)
+	switch err := s.conn.Send(ctx, text); {
+	case errors.Is(err, channel.ErrClosed):
+		return nil, s.lost()
+	case err != nil: // it never left
+		return cancelled(ctx), nil
+	}
+	return s.await(ctx, x, reply)
+}
+
+// await hands out events until the answer is there.
+func (s *session) await(ctx context.Context, x *execution, reply <-chan protocol.Message) (*protocol.Outcome, error) {
+	leave := ctx.Done()
+	var grace <-chan time.Time
+	for {
+		select {
+		case <-x.events.wake:
+			x.events.deliver(x.req)
+		case m := <-reply:
+			x.events.deliver(x.req)
+			return s.answer(m)
+		case <-leave:
+			leave = nil
+			s.sendCancel(x, context.Cause(ctx))
+			timer := time.NewTimer(s.opts.cancelGrace)
+			defer timer.Stop()
+			grace = timer.C
+		case <-grace:
+			return cancelled(ctx), nil
+		case <-s.ended:
+			return s.lastAnswer(x, reply)
+		}
+	}
+}
+
+// lastAnswer takes an answer that came just before the connection ended.
+func (s *session) lastAnswer(x *execution, reply <-chan protocol.Message) (*protocol.Outcome, error) {
+	select {
+	case m := <-reply:
+		x.events.deliver(x.req)
+		return s.answer(m)
+	default:
+		return nil, s.lost()
+	}
+}
+
+func (s *session) answer(m protocol.Message) (*protocol.Outcome, error) {
+	if m.Error != nil {
+		return nil, m.Error.Typed()
+	}
+	o, err := protocol.DecodeOutcome(m.Result, s.bounds)
+	if err != nil {
+		return nil, protocol.Errorf(protocol.Internal, "the service sent an outcome that cannot be read: %s", err)
+	}
+	return o, nil
+}
+
+// begin makes the execution known to the reader.
+func (s *session) begin(ctx context.Context, r *executor.Request) (*execution, error) {
+	x := &execution{id: r.Execution, req: r, calls: map[uint64]context.CancelCauseFunc{}}
+	x.events.wake = make(chan struct{}, 1)
+	// Tools end with the execution, not with the caller's patience: a program that is being cancelled may still end well.
+	x.ctx, x.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.executions[x.id] != nil {
+		x.cancel(nil)
+		return nil, protocol.FieldError("execution", "%q is running", x.id)
+	}
+	s.executions[x.id] = x
+	return x, nil
+}
+
+func (s *session) end(x *execution) {
+	x.cancel(errEnded)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.executions, x.id)
+}
+
+var errEnded = errors.New("the execution has ended")
+
+// sendCancel asks the service to stop x. The outcome then says how it really ended.
+func (s *session) sendCancel(x *execution, cause error) {
+	reason := "cancelled by the caller"
+	var typed *protocol.Error
+	if errors.As(cause, &typed) {
+		reason = typed.Message
+	}
+	params, err := protocol.EncodeParams(protocol.Cancel{Execution: x.id, Reason: reason})
+	if err != nil {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.Background(), s.opts.cancelGrace)
+	defer stop()
+	_ = s.conn.Send(ctx, protocol.AppendNotification(nil, protocol.MethodCancel, params))
+}
+
+// cancelled is the outcome of an execution that the caller gave up without hearing from the service.
+func cancelled(ctx context.Context) *protocol.Outcome {
+	return &protocol.Outcome{
+		Status: protocol.StatusError,
+		Error:  protocol.Errorf(protocol.Cancelled, "cancelled by the caller: %s", context.Cause(ctx)),
+		Logs:   []protocol.Log{},
+	}
+}

@@ -1,0 +1,57 @@
+package client
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/executord/executord/ipc/client/channel"
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// Option changes how a Client works.
+type Option func(*options)
+
+type options struct {
+	party       protocol.Party
+	token       string
+	log         *slog.Logger
+	channel     channel.Config
+	maxTools    int
+	cancelGrace time.Duration
+}
+
+func defaults() options {
+	return options{
+		party:       protocol.Party{Name: "executord-go", Version: protocol.Version},
+		log:         slog.New(slog.DiscardHandler),
+		channel:     channel.Config{MaxMessageBytes: 32 << 20},
+		maxTools:    256,
+		cancelGrace: 10 * time.Second,
+	}
+}
+
+// WithName says who is calling; the service shows it to its operator.
+func WithName(name, version string) Option {
+	return func(o *options) { o.party = protocol.Party{Name: name, Version: version} }
+}
+
+// WithToken sends a bearer token, as services on TCP may ask for.
+func WithToken(secret string) Option { return func(o *options) { o.token = secret } }
+
+// WithLogger hears of panics in tools and of faults of the service. The default discards.
+func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
+
+// WithMaxMessageBytes bounds one message in both directions; 32 MiB unless set. It should not pass the service's own
+// limit, which closes the connection of whoever sends more.
+func WithMaxMessageBytes(n int64) Option { return func(o *options) { o.channel.MaxMessageBytes = n } }
+
+// WithMaxTools bounds the tool calls that run at once; 256 unless set. Further ones wait for their turn.
+func WithMaxTools(n int) Option { return func(o *options) { o.maxTools = n } }
+
+// WithPingInterval sets how often the connection is probed; a service silent for two intervals counts as lost. 15 s
+// unless set.
+func WithPingInterval(d time.Duration) Option { return func(o *options) { o.channel.PingInterval = d } }
+
+// WithCancelGrace bounds how long a cancelled Execute waits for the outcome before it makes up one without logs and
+// stats; 10 s unless set.
+func WithCancelGrace(d time.Duration) Option { return func(o *options) { o.cancelGrace = d } }

@@ -1,3 +1,4 @@
+package cmd
 
 import (
 	"os/exec"

@@ -70,7 +70,7 @@ func Serve(conn *worker.Conn, snapshot []byte) error {
 // warm makes the isolates that wait for work.
 func (s *server) warm() error {
 	var err error
-	s.analyzer, err = v8.New(v8.Config{Library: runtime.AnalyzerSource(), Plain: true, HeapBytes: analyzerHeap, BufferBytes: 1 << 20})
+	s.analyzer, err = v8.New(v8.Config{Snapshot: s.snapshot, Library: runtime.AnalyzerSource(), Plain: true, HeapBytes: analyzerHeap, BufferBytes: 1 << 20})
 	if err != nil {
 		return err
 	}

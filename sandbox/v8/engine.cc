@@ -320,7 +320,7 @@ ex_isolate* ex_isolate_new(const ex_options* o, ex_error* err) {
       c->SetErrorMessageForCodeGenerationFromStrings(Str(iso, "code generation from strings is switched off here"));
     }
     v8::Local<v8::Object> internals;
-    bool awake = o->blob.n > 0 ? c->GetDataFromSnapshotOnce<v8::Object>(0).ToLocal(&internals) : Awaken(iso, c, o->library, o->plain).ToLocal(&internals);
+    bool awake = o->blob.n > 0 && !o->plain ? c->GetDataFromSnapshotOnce<v8::Object>(0).ToLocal(&internals) : Awaken(iso, c, o->library, o->plain).ToLocal(&internals);
     if (!awake) {
       *err = Fail(EX_INTERNAL, Explain(iso, c, tc));
     } else if (o->plain) {

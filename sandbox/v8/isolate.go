@@ -5,6 +5,7 @@ package v8
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"runtime/cgo"
 	"sync"
@@ -28,14 +29,14 @@ func (s *Snapshot) Close() {
 
 // Config of an isolate. HeapBytes and BufferBytes must be positive.
 type Config struct {
-	Snapshot    *Snapshot // restored; nil: Library is evaluated instead
-	Library     string    // its value is function (native) => internals, or with Plain any function for Call
-	Plain       bool
-	HeapBytes   int64 // JavaScript heap
-	BufferBytes int64 // ArrayBuffers
-	AllowEval   bool  // code from strings
-	AllowWasm   bool  // WebAssembly code
-	Host        Host  // nil with Plain
+	Snapshot    *Snapshot // restored, with the library in it; nil: Library is evaluated
+	Library     string    // its value is function (native) => internals
+	Plain       bool      // Library is evaluated in any case, and its value is any function, for Call
+	HeapBytes   int64     // JavaScript heap
+	BufferBytes int64     // ArrayBuffers
+	AllowEval   bool      // code from strings
+	AllowWasm   bool      // WebAssembly code
+	Host        Host      // nil with Plain
 }
 
 // Host is what a program's isolate asks of the outside, on the goroutine that is inside the isolate. No method may use
@@ -85,6 +86,33 @@ const (
 	Stopped = State(C.EX_STOPPED) // terminated, or out of memory
 )
 
+// living counts the isolates of the process. V8 shares one read-only heap between them, which is part of the snapshot:
+// isolates of two snapshots, or with and without one, cannot live at the same time (checked on V8 13.6).
+var living population
+
+type population struct {
+	mu       sync.Mutex
+	n        int
+	snapshot *Snapshot
+}
+
+func (p *population) add(s *Snapshot) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.n > 0 && p.snapshot != s {
+		return errors.New("cannot make an isolate: those alive were restored from another snapshot")
+	}
+	p.n++
+	p.snapshot = s
+	return nil
+}
+
+func (p *population) remove() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.n--
+}
+
 // Isolate is one V8 isolate with one context.
 type Isolate struct {
 	inside sync.Mutex // held by the goroutine that is inside
@@ -99,6 +127,9 @@ func New(c Config) (*Isolate, error) {
 		return nil, fmt.Errorf("cannot make an isolate: heap %d and buffers %d bytes must be positive", c.HeapBytes, c.BufferBytes)
 	}
 	Init(-1)
+	if err := living.add(c.Snapshot); err != nil {
+		return nil, err
+	}
 	i := &Isolate{handle: cgo.NewHandle(c.Host)}
 	o := C.ex_options{
 		heap_bytes: C.uint64_t(c.HeapBytes), buffer_bytes: C.uint64_t(c.BufferBytes), handle: C.uintptr_t(i.handle),
@@ -114,6 +145,7 @@ func New(c Config) (*Isolate, error) {
 	i.p = C.ex_isolate_new(&o, &e)
 	if err := takeError(&e); err != nil {
 		i.handle.Delete()
+		living.remove()
 		return nil, fmt.Errorf("cannot make an isolate: %w", err)
 	}
 	return i, nil
@@ -132,6 +164,7 @@ func (i *Isolate) Close() error {
 	if p != nil {
 		C.ex_isolate_free(p)
 		i.handle.Delete()
+		living.remove()
 	}
 	return nil
 }

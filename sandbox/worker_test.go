@@ -1,0 +1,494 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/worker"
+	"github.com/executord/executord/ipc/worker/workertest"
+)
+
+// proc is a real worker process with the test as its parent.
+type proc struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	conn   *worker.Conn
+	stderr bytes.Buffer
+	frames chan worker.Message // closed when the channel ends
+	status chan int            // exit status, or minus the signal
+	nextID uint64
+}
+
+var snapshotFile = struct {
+	sync.Mutex
+	byBinary map[string][]byte
+}{byBinary: map[string][]byte{}}
+
+func snapshotOf(t *testing.T, binary string) []byte {
+	t.Helper()
+	snapshotFile.Lock()
+	defer snapshotFile.Unlock()
+	if b, ok := snapshotFile.byBinary[binary]; ok {
+		return b
+	}
+	out, err := exec.Command(binary, "-make-snapshot").Output()
+	if err != nil {
+		t.Fatalf("cannot make a snapshot: %v", err)
+	}
+	snapshotFile.byBinary[binary] = out
+	return out
+}
+
+func start(t *testing.T, binary string, snapshot []byte) *proc {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
+	defer theirs.Close()
+	nc, err := net.FileConn(ours)
+	ours.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proc{t: t, frames: make(chan worker.Message, 10000), status: make(chan int, 1)}
+	p.cmd = exec.Command(binary, "-channel", "3")
+	p.cmd.ExtraFiles = []*os.File{theirs}
+	if snapshot != nil {
+		blob, err := os.CreateTemp(t.TempDir(), "snapshot")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer blob.Close()
+		blob.Write(snapshot)
+		p.cmd.Args = append(p.cmd.Args, "-snapshot", "4")
+		p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, blob)
+	}
+	p.cmd.Env = []string{}
+	p.cmd.Stderr = &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if p.conn, err = worker.NewConn(nc, worker.Options{Side: worker.Parent}); err != nil {
+		t.Fatal(err)
+	}
+	go p.read()
+	go p.wait()
+	t.Cleanup(p.kill)
+	return p
+}
+
+// ready starts a worker and waits until it takes work.
+func ready(t *testing.T, binary string) *proc {
+	t.Helper()
+	p := start(t, binary, snapshotOf(t, binary))
+	p.await(func(m worker.Message) bool { _, ok := m.(worker.Ready); return ok })
+	return p
+}
+
+func (p *proc) read() {
+	defer close(p.frames)
+	for {
+		m, err := p.conn.Receive()
+		if err != nil {
+			return
+		}
+		p.frames <- m
+	}
+}
+
+func (p *proc) wait() {
+	p.cmd.Wait()
+	ws := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ws.Signaled() {
+		p.status <- -int(ws.Signal())
+		return
+	}
+	p.status <- ws.ExitStatus()
+}
+
+func (p *proc) kill() {
+	p.cmd.Process.Kill()
+	p.conn.Close()
+}
+
+// exit waits for the end of the process.
+func (p *proc) exit() int {
+	p.t.Helper()
+	select {
+	case s := <-p.status:
+		return s
+	case <-time.After(10 * time.Second):
+		p.t.Fatal("the worker did not exit")
+		return 0
+	}
+}
+
+// await returns the first frame that fits; nil when the channel ended.
+func (p *proc) await(fits func(worker.Message) bool) worker.Message {
+	p.t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case m, ok := <-p.frames:
+			if !ok {
+				return nil
+			}
+			if fits(m) {
+				return m
+			}
+		case <-deadline:
+			p.t.Fatal("the worker sent nothing that fits")
+		}
+	}
+}
+
+// job is a program and what its host answers.
+type job struct {
+	code    string
+	form    protocol.Form
+	input   string
+	modules []worker.Module
+	limits  func(*worker.Limits)
+	answer  func(worker.ToolCall) (worker.ToolResult, bool) // false: no answer
+	started func(id uint64)
+}
+
+// end is how a job ended.
+type end struct {
+	value  string
+	err    *protocol.Error
+	logs   []string
+	calls  int
+	result worker.Result
+	last   *worker.LastWord // instead of a result
+	took   time.Duration
+}
+
+func defaultLimits() worker.Limits {
+	return worker.Limits{
+		CPU: 5 * time.Second, Wall: 5 * time.Second, Total: 10 * time.Second, HeapBytes: 64 << 20, BufferBytes: 64 << 20,
+		ResultBytes: 8 << 20, LogBytes: 1 << 20, LogLines: 1000, ToolCalls: 1000, MessageBytes: 8 << 20,
+	}
+}
+
+func (p *proc) run(j job) end {
+	p.t.Helper()
+	p.nextID++
+	l := defaultLimits()
+	if j.limits != nil {
+		j.limits(&l)
+	}
+	if j.form == "" {
+		j.form = protocol.FormAuto
+	}
+	x := worker.Execute{
+		ID: p.nextID, Code: j.code, Name: "main.js", Form: string(j.form), Language: "javascript", Network: "none",
+		Providers: []worker.Provider{{Name: "tools", All: true}, {Name: "listed", Paths: [][]string{{"add"}, {"users", "get"}}}},
+		Modules:   j.modules, Limits: l,
+	}
+	if j.input != "" {
+		x.Input = []byte(j.input)
+	}
+	began := time.Now()
+	if err := p.conn.Send(x); err != nil {
+		p.t.Fatal(err)
+	}
+	if j.started != nil {
+		j.started(x.ID)
+	}
+	e := p.collect(x.ID, j)
+	e.took = time.Since(began)
+	return e
+}
+
+func (p *proc) collect(id uint64, j job) (e end) {
+	p.t.Helper()
+	m := p.await(func(m worker.Message) bool {
+		switch m := m.(type) {
+		case worker.Log:
+			e.logs = append(e.logs, m.Level+" "+m.Text)
+		case worker.ToolCall:
+			e.calls++
+			p.answer(m, j)
+		case worker.LastWord:
+			e.last = &m
+		case worker.Result:
+			return m.ID == id
+		}
+		return false
+	})
+	r, ok := m.(worker.Result)
+	if !ok {
+		return e
+	}
+	e.result, e.value = r, string(r.Value)
+	if r.Error != nil {
+		e.err = &protocol.Error{}
+		if err := json.Unmarshal(r.Error, e.err); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	return e
+}
+
+func (p *proc) answer(m worker.ToolCall, j job) {
+	if j.answer == nil {
+		return
+	}
+	if r, ok := j.answer(m); ok {
+		r.ID, r.Call = m.ID, m.Call
+		p.conn.Send(r)
+	}
+}
+
+// echo answers with the first argument.
+func echo(c worker.ToolCall) (worker.ToolResult, bool) {
+	var args []json.RawMessage
+	json.Unmarshal(c.Args, &args)
+	if len(args) == 0 {
+		return worker.ToolResult{OK: true, Value: []byte(`{"@undefined":true}`)}, true
+	}
+	return worker.ToolResult{OK: true, Value: args[0]}, true
+}
+
+func TestHelloComesFirst(t *testing.T) {
+	p := start(t, workertest.Binary(t), snapshotOf(t, workertest.Binary(t)))
+	m := <-p.frames
+	h, ok := m.(worker.Hello)
+	if !ok || h.Version != worker.Version || int(h.PID) != p.cmd.Process.Pid || !strings.HasPrefix(h.Engine, "13.") {
+		t.Fatalf("got %#v", m)
+	}
+}
+
+func TestExecutions(t *testing.T) {
+	p := ready(t, workertest.Binary(t))
+	for _, c := range []struct {
+		name string
+		job  job
+		want string
+		logs string
+	}{
+		{"expression", job{code: "1+1"}, "2", ""},
+		{"function", job{code: "async (x) => x * 2", input: "21"}, "42", ""},
+		{"script with return", job{code: "const a = await tools.echo(1);\nif (a) return 'yes'; return 'no'", answer: echo}, `"yes"`, ""},
+		{"module", job{code: "export default input => input.a", input: `{"a":[1]}`}, "[1]", ""},
+		{"console", job{code: "console.log('a', {b: 1}); console.warn('w'); console.error(new Map([[1, 2]]))"}, `{"@undefined":true}`, "log a { b: 1 }|warn w|error Map(1) { 1 => 2 }"},
+		{"timers", job{code: "const t = []; setTimeout(() => t.push(2), 5); setTimeout(() => t.push(1), 1); const i = setInterval(() => { if (t.push('i') > 4) clearInterval(i) }, 3); await new Promise(r => setTimeout(r, 60)); return t.filter(x => x !== 'i')"}, "[1,2]", ""},
+		{"a timer that is due while the program is busy fires once", job{code: "let n = 0; setTimeout(() => n++, 1); const end = Date.now() + 50; while (Date.now() < end); await new Promise(r => setTimeout(r, 20)); return n"}, "1", ""},
+		{"queueMicrotask", job{code: "const o = []; queueMicrotask(() => o.push('m')); setTimeout(() => o.push('t')); o.push('s'); await new Promise(r => setTimeout(r, 5)); return o"}, `["s","m","t"]`, ""},
+		{"parallel tool calls", job{code: "return (await Promise.all(Array.from({length: 100}, (_, i) => tools.echo(i)))).reduce((a, b) => a + b)", answer: echo}, "4950", ""},
+		{"listed tools", job{code: "return [typeof listed.add, typeof listed.users.get, typeof listed.none, await listed.users.get('x')]", answer: echo}, `["function","function","undefined","x"]`, ""},
+		{"modules", job{code: "import { twice } from './lib/twice.js'; import data from 'data' with { type: 'json' }; return twice(data.n)", modules: []worker.Module{
+			{Specifier: "lib/twice.js", Type: "module", Source: []byte("import { n } from '../n.js'; export const twice = x => x * n")},
+			{Specifier: "./n.js", Type: "module", Source: []byte("export const n = 2")},
+			{Specifier: "data", Type: "json", Source: []byte(`{"n": 21}`)},
+		}}, "42", ""},
+		{"un-awaited rejection is a log line", job{code: "Promise.reject(new Error('loose')); return 1"}, "1", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := p.run(c.job)
+			if e.err != nil || e.value != c.want {
+				t.Fatalf("got %s, %v; want %s; stderr %s", e.value, e.err, c.want, p.stderr.String())
+			}
+			if c.logs != "" && strings.Join(e.logs, "|") != c.logs {
+				t.Fatalf("logs %q", e.logs)
+			}
+		})
+	}
+}
+
+func TestGlobalsDoNotSurvive(t *testing.T) {
+	p := ready(t, workertest.Binary(t))
+	p.run(job{code: "globalThis.secret = 1; Array.prototype.x = 1; console.log = 5; return 1"})
+	if e := p.run(job{code: "return [typeof secret, [].x, typeof console.log]"}); e.value != `["undefined",{"@undefined":true},"function"]` {
+		t.Fatal(e.value, e.err)
+	}
+}
+
+func TestEndings(t *testing.T) {
+	p := ready(t, workertest.Binary(t))
+	short := func(l *worker.Limits) {
+		l.CPU, l.Wall, l.Total = 300*time.Millisecond, 600*time.Millisecond, 900*time.Millisecond
+	}
+	for _, c := range []struct {
+		name string
+		job  job
+		want protocol.Type
+		pos  string
+	}{
+		{"throw", job{code: "\n  throw new TypeError('x')"}, protocol.Exception, "2:9"},
+		{"throw nothing", job{code: "throw undefined"}, protocol.Exception, ""},
+		{"syntax", job{code: "let a = 1;\nlet b = ;"}, protocol.Syntax, "2:9"},
+		{"shell text", job{code: "ls -la | grep x"}, protocol.Syntax, "1:15"},
+		{"missing module", job{code: "import x from 'nope'; return x"}, protocol.Module, ""},
+		{"deadlock", job{code: "await new Promise(() => {})"}, protocol.Deadlock, ""},
+		{"loop", job{code: "for(;;);", limits: short}, protocol.CPUTimeout, ""},
+		{"allocation loop", job{code: "let a; for(;;) a=new Array(1000).fill(1)", limits: short}, protocol.CPUTimeout, ""},
+		{"sleep", job{code: "await new Promise(r => setTimeout(r, 5000))", limits: short}, protocol.WallTimeout, ""},
+		{"slow tool", job{code: "await tools.never()", limits: short}, protocol.TotalTimeout, ""},
+		{"array bomb", job{code: "const a = []; for(;;) a.push(new Array(1000).fill(0))"}, protocol.MemoryLimit, ""},
+		{"buffer bomb", job{code: "const a = []; for(;;) a.push(new Uint8Array(1<<20))"}, protocol.MemoryLimit, ""},
+		{"function result", job{code: "return () => 1"}, protocol.ResultUnserializable, ""},
+		{"large result", job{code: "return 'x'.repeat(1e6)", limits: func(l *worker.Limits) { l.ResultBytes = 1000 }}, protocol.ResultTooLarge, ""},
+		{"tool limit", job{code: "for(;;) await tools.echo(1)", limits: func(l *worker.Limits) { l.ToolCalls = 10 }, answer: echo}, protocol.ToolLimit, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.job.code[0] != 'i' && c.want != protocol.Syntax {
+				c.job.code = "console.log('before');" + c.job.code
+			}
+			e := p.run(c.job)
+			if e.err == nil || e.err.Type != c.want {
+				t.Fatalf("got %s, %v, last word %v; want %s", e.value, e.err, e.last, c.want)
+			}
+			if strings.HasPrefix(c.job.code, "console") && (len(e.logs) == 0 || e.logs[0] != "log before") {
+				t.Fatalf("logs %q", e.logs)
+			}
+			if got := position(e.err); c.pos != "" && got != c.pos {
+				t.Fatalf("at %s, want %s: %v", got, c.pos, e.err)
+			}
+			if next := p.run(job{code: "1+1"}); next.value != "2" {
+				t.Fatalf("the next execution gave %s, %v", next.value, next.err)
+			}
+		})
+	}
+}
+
+func position(e *protocol.Error) string {
+	if e.Position == nil {
+		return ""
+	}
+	return strings.TrimPrefix(strings.Join([]string{itoa(e.Position.Line), itoa(e.Position.Column)}, ":"), "")
+}
+
+func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
+
+func TestCancel(t *testing.T) {
+	p := ready(t, workertest.Binary(t))
+	for _, code := range []string{"console.log('x'); for(;;);", "console.log('x'); await tools.never()", "console.log('x'); await new Promise(r => setTimeout(r, 1e6))"} {
+		e := p.run(job{code: code, started: func(id uint64) {
+			p.await(func(m worker.Message) bool { _, ok := m.(worker.Log); return ok })
+			p.conn.Send(worker.Cancel{ID: id, Reason: "changed my mind"})
+		}})
+		if e.err == nil || e.err.Type != protocol.Cancelled || e.err.Message != "changed my mind" {
+			t.Fatalf("%s: got %s, %v", code, e.value, e.err)
+		}
+	}
+}
+
+func TestWhatTheEngineCannotStopEndsTheProcess(t *testing.T) {
+	for _, c := range []struct {
+		name, code string
+		typ        protocol.Type
+		status     int
+	}{
+		{"uninterruptible builtin", "console.log('before'); [].indexOf.call({length: 2**53-1}, 1)", protocol.CPUTimeout, worker.ExitCPU},
+		{"one allocation over the slack", "console.log('before'); [...Array(2**28).keys()]", protocol.MemoryLimit, worker.ExitHeapOOM},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := ready(t, workertest.Binary(t))
+			e := p.run(job{code: c.code, limits: func(l *worker.Limits) {
+				if c.typ == protocol.CPUTimeout {
+					l.CPU = 300 * time.Millisecond
+				}
+			}})
+			if e.err != nil && e.err.Type == c.typ {
+				return // the engine did stop, in time
+			}
+			if e.last == nil || e.last.Type != string(c.typ) || e.last.ID != 1 {
+				t.Fatalf("got %v, %v, last word %+v, stderr %s", e.value, e.err, e.last, p.stderr.String())
+			}
+			if s := p.exit(); s != c.status {
+				t.Fatalf("exit status %d, want %d", s, c.status)
+			}
+			if len(e.logs) == 0 || e.logs[0] != "log before" {
+				t.Fatalf("logs %q", e.logs)
+			}
+		})
+	}
+}
+
+func TestClosedChannelEndsTheProcessAtOnce(t *testing.T) {
+	for name, code := range map[string]string{"loop": "for(;;);", "builtin": "[].indexOf.call({length: 2**53-1}, 1)", "waiting": "await tools.never()"} {
+		t.Run(name, func(t *testing.T) {
+			p := ready(t, workertest.Binary(t))
+			p.conn.Send(worker.Execute{ID: 1, Code: "console.log(1);" + code, Name: "main.js", Form: "auto", Language: "javascript", Network: "none", Providers: []worker.Provider{{Name: "tools", All: true}}, Limits: defaultLimits()})
+			p.await(func(m worker.Message) bool { _, ok := m.(worker.Log); return ok })
+			began := time.Now()
+			p.conn.Close()
+			if s := p.exit(); s != worker.ExitClosed || time.Since(began) > time.Second {
+				t.Fatalf("exit status %d after %v", s, time.Since(began))
+			}
+		})
+	}
+}
+
+func TestHeartbeatsGoOnUnderALoop(t *testing.T) {
+	p := ready(t, workertest.Binary(t))
+	p.conn.Send(worker.Execute{ID: 7, Code: "for(;;);", Name: "main.js", Form: "auto", Language: "javascript", Network: "none", Limits: defaultLimits()})
+	var last worker.Heartbeat
+	for range 3 {
+		last = p.await(func(m worker.Message) bool { h, ok := m.(worker.Heartbeat); return ok && h.ID == 7 }).(worker.Heartbeat)
+	}
+	if last.CPU < 500*time.Millisecond || last.Wall < last.CPU/2 || last.RSSBytes == 0 {
+		t.Fatalf("got %+v", last)
+	}
+}
+
+func TestWrongSnapshotStartsPlainly(t *testing.T) {
+	good := snapshotOf(t, workertest.Binary(t))
+	damaged := append([]byte(nil), good...)
+	damaged[len(damaged)/2] ^= 1
+	for name, snapshot := range map[string][]byte{"damaged": damaged, "short": good[:50], "not one": []byte(strings.Repeat("x", 1000)), "none": nil} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, workertest.Binary(t), snapshot)
+			p.await(func(m worker.Message) bool { _, ok := m.(worker.Ready); return ok })
+			if e := p.run(job{code: "console.log([1]); return 1+1"}); e.value != "2" || len(e.logs) != 1 {
+				t.Fatal(e.value, e.err, e.logs)
+			}
+		})
+	}
+}
+
+func TestResizableBuffersAndWasmAreBounded(t *testing.T) {
+	for name, code := range map[string]string{
+		"resizable": "const a = []; for(;;) { const b = new ArrayBuffer(0, {maxByteLength: 1<<28}); b.resize(1<<28); new Uint8Array(b).fill(1); a.push(b) }",
+		"wasm":      "const a = []; for(;;) { const m = new WebAssembly.Memory({initial: 4096}); new Uint8Array(m.buffer).fill(1); a.push(m) }",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := ready(t, workertest.Binary(t))
+			e := p.run(job{code: code})
+			if e.value != "" {
+				t.Fatalf("got a value: %s", e.value)
+			}
+			t.Logf("%v, last word %+v", e.err, e.last)
+		})
+	}
+}
+
+func TestNativeFaults(t *testing.T) {
+	for name, status := range map[string]int{"abort": -int(syscall.SIGABRT), "segv": -int(syscall.SIGSEGV), "kill": -int(syscall.SIGKILL), "exit": 3, "panic": 2} {
+		t.Run(name, func(t *testing.T) {
+			p := ready(t, workertest.Faulty(t))
+			e := p.run(job{code: "console.log('before'); console.log('fault:" + name + "')"})
+			if s := p.exit(); s != status && name != "abort" {
+				t.Errorf("exit status %d, want %d", s, status)
+			}
+			if len(e.logs) != 2 || e.logs[0] != "log before" {
+				t.Errorf("logs %q", e.logs)
+			}
+		})
+	}
+}

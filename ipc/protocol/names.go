@@ -90,7 +90,9 @@ func idContinue(r rune) bool {
 		unicode.In(r, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Other_ID_Continue) && !patternRune(r)
 }
 
-func patternRune(r rune) bool { return unicode.In(r, unicode.Pattern_Syntax, unicode.Pattern_White_Space) }
+func patternRune(r rune) bool {
+	return unicode.In(r, unicode.Pattern_Syntax, unicode.Pattern_White_Space)
+}
 
 func names(lists ...string) map[string]bool {
 	m := map[string]bool{}

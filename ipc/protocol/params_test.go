@@ -143,11 +143,13 @@ func TestValidateGoCallers(t *testing.T) {
 		{"long name", Execute{Code: "1", Name: strings.Repeat("n", MaxNameBytes+1)}, InvalidParams, "name"},
 		{"name not UTF-8", Execute{Code: "1", Name: "\xff"}, InvalidParams, "name"},
 		{
-			"all tools and a list", Execute{Code: "1", Providers: []Provider{{Name: "a", Tools: Tools{true, [][]string{}}}}},
+			"all tools and a list",
+			Execute{Code: "1", Providers: []Provider{{Name: "a", Tools: Tools{true, [][]string{}}}}},
 			InvalidParams, "providers[0].tools",
 		},
 		{
-			"module not UTF-8", Execute{Code: "1", Modules: map[string]ModuleSource{"m": {Source: "\xff"}}},
+			"module not UTF-8",
+			Execute{Code: "1", Modules: map[string]ModuleSource{"m": {Source: "\xff"}}},
 			InvalidParams, `modules["m"].source`,
 		},
 	}

@@ -39,30 +39,32 @@ func (r *Rejected) Unwrap() error { return r.fault }
 // Refine returns the error in the engine's words about Probe: its message, and its place as Probe.Map gives it. Where
 // these cannot be trusted the error is the analyzer's.
 func (r *Rejected) Refine(message string, line, column int) *protocol.Error {
-	line = min(max(line, 1), len(r.text.lines))
-	atLine, atColumn := r.text.position(r.at)
+	line, column = min(max(line, 1), len(r.text.lines)), max(column, 1)
 	place := r.text.lines[line-1].unit + column - 1
+	foundNone := strings.Contains(message, probeFault)
 	switch {
-	case strings.Contains(message, "Duplicate export of 'default'"):
-		return r.fault // the engine has read everything and found no fault but the probe's own
-	// The text closes what it was put into, and the engine went on behind that.
-	case r.closes() && place != r.at:
+	case r.closes() && (foundNone || place != r.at):
+		// The text closes what it was put into, and the engine went on behind that.
+		atLine, atColumn := r.text.position(r.at)
 		return r.error("Unexpected token '"+r.text.unitAt(r.at)+"'", atLine, atColumn)
-	// The engine found nothing wrong but that the form is not closed.
-	case place >= r.text.units && r.at < r.text.units && !r.endsEarly():
+	case foundNone, strings.Contains(message, defaultFault):
 		return r.fault
+	case place >= r.text.units && strings.HasPrefix(stripName(message), "Unexpected token "):
+		message = "Unexpected end of input" // the token is one that was put behind the text
 	}
 	return r.error(message, line, column)
 }
+
+const (
+	probeFault   = "'executor:probe'" // the engine has read everything and found no fault but the probe's own
+	defaultFault = "'.default'"       // a name inside the engine: two default exports
+)
 
 // closes tells whether the analyzer objects to a closing bracket.
 func (r *Rejected) closes() bool {
 	c := r.text.unitAt(r.at)
 	return c == "}" || c == ")" || c == "]"
 }
-
-// endsEarly tells whether the analyzer objects to the start of something that has no end, as an open template.
-func (r *Rejected) endsEarly() bool { return strings.HasPrefix(r.fault.Message, "Unterminated") }
 
 func (r *Rejected) error(message string, line, column int) *protocol.Error {
 	return syntaxError(r.text, message, r.form, r.hint, line, column)
@@ -75,13 +77,17 @@ func (p *Program) SyntaxError(message string, line, column int) *protocol.Error 
 }
 
 func syntaxError(t *text, message string, form, hint protocol.Form, line, column int) *protocol.Error {
-	message = strings.TrimPrefix(strings.TrimPrefix(message, "Uncaught "), "SyntaxError: ")
 	note := "read as a " + string(form)
 	if hint != "" {
 		note += "; it can be read as a " + string(hint)
 	}
 	return &protocol.Error{
-		Type: protocol.Syntax, Name: "SyntaxError", Message: fmt.Sprintf("%s (%s)", message, note),
+		Type: protocol.Syntax, Name: "SyntaxError", Message: fmt.Sprintf("%s (%s)", stripName(message), note),
 		Position: &protocol.Position{Line: line, Column: column, SourceLine: t.sourceLine(line)},
 	}
+}
+
+// stripName takes off what an engine may put before its message.
+func stripName(message string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(message, "Uncaught "), "SyntaxError: ")
 }

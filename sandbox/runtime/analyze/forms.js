@@ -97,17 +97,23 @@ function read(reader) {
   }
 }
 
-// Probes: the text inside the opening of its form, for the engine to compile, so that the words about an error and its
-// place are the engine's own. Here the text may close what is around it, so a probe must never run: with two default
-// exports it never compiles, and the engine says so only after it has read everything.
+// Probes: the text inside its form, for the engine to compile, so that the words about an error and its place are the
+// engine's own. Here the text may close what is around it, so a probe must never run: with one name exported twice it
+// never compiles, and the engine says so only after it has read everything. sandbox/entry knows the name.
 
-const unrunnable = "export default 0;export default ";
+const unrunnable = 'export*as"executor:probe"from"";'.repeat(2);
+const around = {
+  module: ["", ""],
+  function: ["export default (", "\n)"],
+  script: [scriptHead, scriptTail],
+};
 
-/** The edits under which the engine is to look for the error that `error` reports, undefined where there is none. */
+/** The { edits, tail } under which the engine is to look for the error that `error` reports, undefined where there is none. */
 export function probe(code, form, error) {
-  if (error instanceof NotAFunction) return undefined;
+  if (!(error instanceof SyntaxError)) return undefined;
   const imports = form === "script" ? (error.reader?.imports ?? []) : [];
-  const opening = { module: "0;", function: "(", script: "async () => {" }[form];
   const at = form === "function" ? (error.reader?.entryStart ?? 0) : 0;
-  return inOrder([...lift(imports), { at, text: unrunnable + opening }, ...(at === 0 ? hashbang(code) : [])]);
+  const [head, tail] = around[form];
+  const edits = [{ at: 0, text: unrunnable }, ...lift(imports), { at, text: head }, ...hashbang(code)];
+  return { edits: inOrder(edits), tail };
 }

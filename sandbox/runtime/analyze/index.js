@@ -2,6 +2,7 @@
 // no guest code ever runs. It reads the text, it never evaluates it.
 
 import { functionForm, moduleForm, probe, scriptForm, scriptOrFunctionForm } from "./forms.js";
+import { NotAFunction } from "./parser.js";
 
 const makers = { module: moduleForm, function: functionForm, script: scriptForm };
 
@@ -35,31 +36,36 @@ function likeliest(script, module, fn) {
 }
 
 function otherForm(code, form) {
-  const readable = (other) => attempt(() => makers[other](code)).plan;
-  if (form !== "module" && readable("module")?.exports) return "module";
-  if (form !== "function" && readable("function")) return "function";
-  if (form !== "script" && readable("script")) return "script";
+  const planFor = (other) => attempt(() => makers[other](code)).plan;
+  if (form !== "module" && planFor("module")?.exports) return "module";
+  if (form !== "function" && planFor("function")) return "function";
+  if (form !== "script" && planFor("script")) return "script";
   return undefined;
 }
 
-// Anything that is not acorn's own report has no place; it is one of this program's faults or an exhausted stack.
 function attempt(make) {
   try {
     return { plan: make() };
   } catch (error) {
-    if (typeof error.pos !== "number") error.pos = 0;
-    return { error };
+    return { error: readable(error) };
   }
 }
 
+// acorn reports an exhausted stack as a syntax error where it stood; anything without a place is an exhausted stack too.
+function readable(error) {
+  const at = typeof error.pos === "number" ? error.pos : 0;
+  const isDeep = !(error instanceof SyntaxError || error instanceof NotAFunction) || /stack space/.test(error.message);
+  if (!isDeep) return error;
+  return Object.assign(new RangeError("the text is nested too deeply"), { pos: at, reader: error.reader });
+}
+
 function failure(code, form, error, hint) {
-  const message = `${error.message}`.replace(/ \(\d+:\d+\)$/, "");
-  const edits = probe(code, form, error);
+  const message = error.message.replace(/ \(\d+:\d+\)$/, "");
+  const asked = probe(code, form, error);
   return {
     form,
     imports: [],
-    edits: edits ?? [],
-    tail: "",
-    error: { message, at: error.pos, hint, probe: edits !== undefined },
+    ...(asked ?? { edits: [], tail: "" }),
+    error: { message, at: error.pos, hint, probe: asked !== undefined },
   };
 }

@@ -218,3 +218,12 @@ func (h *host) MapPosition(file string, line, column int) (int, int) {
 	}
 	return h.program.Map(line, column)
 }
+
+// Place returns where in the submitted text the engine saw err, zeros when it does not say.
+func Place(err error) (line, column int) {
+	var e *v8.Error
+	if errors.As(err, &e) {
+		return e.Line, e.Column
+	}
+	return 0, 0
+}

@@ -145,7 +145,7 @@ func (u *unmarshaler) mismatch(n int32, dst reflect.Value) error {
 	if tag, _ := u.tag(n); tag != "" {
 		what = tag
 	}
-	return u.fault(n, fmt.Sprintf("%s does not go into Go type %s", what, dst.Type()))
+	return u.fault(n, fmt.Sprintf("%s does not fit Go type %s", what, dst.Type()))
 }
 
 // rawValue takes the text of a part. A reference in it may count from the root of the whole, so one is refused unless
@@ -245,7 +245,7 @@ func (u *unmarshaler) custom(n int32, dst reflect.Value) (done bool, err error) 
 	case json.Unmarshaler:
 		for i := n; i < u.nodes[n].next; i++ {
 			if tag, _ := u.tag(i); tag != "" {
-				return true, u.fault(i, fmt.Sprintf("%s does not go into %s, which takes plain JSON", tag, dst.Type()))
+				return true, u.fault(i, fmt.Sprintf("%s does not fit %s, which takes plain JSON", tag, dst.Type()))
 			}
 		}
 		return true, target.UnmarshalJSON(u.raw(n))
@@ -288,7 +288,7 @@ func (u *unmarshaler) stringInto(n int32, s string, dst reflect.Value) error {
 	case dst.Kind() == reflect.Slice && dst.Type().Elem().Kind() == reflect.Uint8:
 		data, err := base64.StdEncoding.DecodeString(s)
 		if err != nil {
-			return u.fault(n, "a string that is not base64 does not go into bytes")
+			return u.fault(n, "a string that is not base64 does not fit bytes")
 		}
 		dst.SetBytes(data)
 	default:

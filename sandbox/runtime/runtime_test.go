@@ -124,45 +124,6 @@ func runCase(t *testing.T, c testCase) string {
 	return elapsed.ReplaceAllString(strings.Join(lines, "\n"), ": <n>ms")
 }
 
-// TestRestored runs the same programs in isolates restored from the snapshot: there they must do the same.
-func TestRestored(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases []testCase
-	var programs []guesttest.Program
-	for _, file := range files {
-		for _, c := range readCases(t, file) {
-			cases = append(cases, c)
-			programs = append(programs, program(c))
-		}
-	}
-	for i, restored := range guesttest.ExecuteRestored(t, programs) {
-		t.Run(cases[i].name, func(t *testing.T) {
-			o := guesttest.Execute(t, programs[i])
-			if o.Syntax() != nil {
-				t.Skip("does not compile")
-			}
-			fresh := append([]string{o.Value, ""}, o.Logs...)
-			if o.Err != nil {
-				fresh[1] = o.Err.Error()
-			}
-			again := append([]string{restored.Value, restored.Err}, restored.Logs...)
-			if a, b := withoutPlaces(fresh), withoutPlaces(again); a != b {
-				t.Errorf("fresh\n%s\nrestored\n%s", a, b)
-			}
-		})
-	}
-}
-
-var place = regexp.MustCompile(`main\.js:\d+:\d+`)
-
-func withoutPlaces(lines []string) string {
-	text := elapsed.ReplaceAllString(strings.Join(lines, "\n"), ": <n>ms")
-	return place.ReplaceAllString(text, "main.js")
-}
-
 // TestOutputIsBounded checks the bounds on what one console call may print, which are too long for testdata.
 func TestOutputIsBounded(t *testing.T) {
 	for _, c := range []struct {
@@ -195,7 +156,7 @@ func TestOutputIsBounded(t *testing.T) {
 
 // TestSnapshotStaysSmall guards the cost of each execution, which grows with the snapshot. V8's own part is 328 KB.
 func TestSnapshotStaysSmall(t *testing.T) {
-	size := guesttest.SnapshotSize(t)
+	size := guesttest.SnapshotSize()
 	t.Logf("library %d bytes, snapshot %d", len(runtime.Source()), size)
 	if len(runtime.Source()) > 25<<10 {
 		t.Errorf("the library has %d bytes", len(runtime.Source()))

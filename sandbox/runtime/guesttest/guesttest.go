@@ -1,8 +1,7 @@
 // Package guesttest runs one program at a time in the real engine with the real library, for the tests of packages
 // runtime and entry. It is no sandbox: there are no limits on time, and the clock of timers is virtual, so a test never
-// waits. Each Execute has an isolate of its own; tests may not run in parallel. All isolates of a process must come from
-// one snapshot (V8 13.6 shares their read-only heap), and the analyzer's comes from none: so Execute evaluates the
-// library, and ExecuteRestored asks a process of its own.
+// waits. Each Execute has an isolate of its own, restored from the library's snapshot as in a worker; tests may not run
+// in parallel.
 package guesttest
 
 import (
@@ -10,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -20,18 +20,39 @@ import (
 	"github.com/executord/executord/sandbox/v8"
 )
 
-// Main is the body of a TestMain. It makes the test binary its own throw-away process for what needs one.
+const makeCommand = "make-snapshot"
+
+// Main is the body of a TestMain. It makes the test binary its own throw-away process that builds the snapshot.
 func Main(m *testing.M) {
-	if len(os.Args) == 2 {
-		switch os.Args[1] {
-		case makeCommand:
-			exit(makeSnapshot())
-		case restoredCommand:
-			exit(runRestored())
-		}
+	if len(os.Args) != 2 || os.Args[1] != makeCommand {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	blob, err := v8.MakeSnapshot(runtime.Source(), runtime.Warm())
+	if err == nil {
+		_, err = os.Stdout.Write(blob)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
+
+// blob is the library's snapshot.
+var blob = sync.OnceValue(func() []byte {
+	cmd := exec.Command(os.Args[0], makeCommand)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		panic(fmt.Sprintf("cannot make the snapshot: %v", err))
+	}
+	return out
+})
+
+// SnapshotSize is the size of the library's snapshot in bytes.
+func SnapshotSize() int { return len(blob()) }
+
+var snapshot = sync.OnceValue(func() *v8.Snapshot { return v8.LoadSnapshot(blob()) })
 
 const (
 	memory   = 64 << 20
@@ -39,7 +60,7 @@ const (
 )
 
 var analyzer = sync.OnceValue(func() *v8.Isolate {
-	iso, err := v8.New(v8.Config{Library: runtime.AnalyzerSource(), Plain: true, HeapBytes: memory, BufferBytes: memory})
+	iso, err := v8.New(v8.Config{Snapshot: snapshot(), Library: runtime.AnalyzerSource(), Plain: true, HeapBytes: memory, BufferBytes: memory})
 	if err != nil {
 		panic(err)
 	}
@@ -107,20 +128,11 @@ func Execute(t testing.TB, p Program) *Outcome {
 
 func (h *host) run(t testing.TB, p Program) *Outcome {
 	t.Helper()
-	o, err := h.runIn(v8.Config{Library: runtime.Source()}, h.program.Source, h.program.Call(), p)
+	iso, err := v8.New(v8.Config{
+		Snapshot: snapshot(), Library: runtime.Source(), HeapBytes: memory, BufferBytes: memory, AllowEval: true, AllowWasm: true, Host: h,
+	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	o.Form = h.program.Form
-	return o
-}
-
-// runIn runs a module text in an isolate made by c. An error means that it could not be begun.
-func (h *host) runIn(c v8.Config, source string, call bool, p Program) (*Outcome, error) {
-	c.HeapBytes, c.BufferBytes, c.AllowEval, c.AllowWasm, c.Host = memory, memory, true, true, h
-	iso, err := v8.New(c)
-	if err != nil {
-		return nil, err
 	}
 	defer iso.Close()
 	providers := p.Providers
@@ -129,14 +141,14 @@ func (h *host) runIn(c v8.Config, source string, call bool, p Program) (*Outcome
 	}
 	limits := v8.Limits{HeapBytes: memory, BufferBytes: memory, Depth: 200, Nodes: 100_000, MessageBytes: maxValue}
 	if err := iso.Begin(`{"providers":`+providers+`}`, limits); err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
 	value := ""
-	err = iso.Run("main.js", source, call, []byte(p.Input))
+	err = iso.Run("main.js", h.program.Source, h.program.Call(), []byte(p.Input))
 	if err == nil {
 		value, err = h.loop(iso)
 	}
-	return &Outcome{Value: value, Logs: h.logs, Calls: h.calls, Err: err}, nil
+	return &Outcome{Form: h.program.Form, Value: value, Logs: h.logs, Calls: h.calls, Err: err}
 }
 
 // ErrDeadlock is the Err of a program that waits for nothing.
@@ -213,7 +225,7 @@ func (h *host) ResolveModule(specifier, referrer, _ string) (v8.ModuleText, erro
 }
 
 func (h *host) MapPosition(file string, line, column int) (int, int) {
-	if file != "main.js" || h.program == nil {
+	if file != "main.js" {
 		return line, column
 	}
 	return h.program.Map(line, column)

@@ -26,6 +26,7 @@ const (
 
 // execution is one program's run. Its fields belong to the loop's goroutine but for the inbox.
 type execution struct {
+	v8.NoServices
 	request worker.Execute
 	iso     *v8.Isolate
 	send    func(worker.Message) error

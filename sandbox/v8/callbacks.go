@@ -41,6 +41,45 @@ func goResolveModule(h C.uintptr_t, specifier, referrer, typ C.ex_view, key, sou
 	return C.int(m.Kind)
 }
 
+//export goOp
+func goOp(h C.uintptr_t, p *C.ex_arg, n C.int) C.ex_reply {
+	args := make([]any, n)
+	for i, a := range unsafe.Slice(p, n) {
+		switch a.kind {
+		case C.EX_ARG_NUMBER:
+			args[i] = float64(a.number)
+		case C.EX_ARG_TEXT:
+			args[i] = text(a.value)
+		case C.EX_ARG_BYTES:
+			args[i] = unsafe.Slice((*byte)(unsafe.Pointer(a.value.p)), a.value.n)
+		}
+	}
+	v, err := host(h).Op(args)
+	if err != nil {
+		return C.ex_reply{kind: C.EX_ARG_FAULT, value: cbuf(err.Error())}
+	}
+	switch v := v.(type) {
+	case float64:
+		return C.ex_reply{kind: C.EX_ARG_NUMBER, number: C.double(v)}
+	case string:
+		return C.ex_reply{kind: C.EX_ARG_TEXT, value: cbuf(v)}
+	case []byte:
+		return C.ex_reply{kind: C.EX_ARG_BYTES, value: C.ex_buf{p: (*C.char)(C.CBytes(v)), n: C.size_t(len(v))}}
+	}
+	return C.ex_reply{}
+}
+
+//export goPart
+func goPart(h C.uintptr_t, name C.ex_view, textOut, cache *C.ex_view) C.int {
+	o, ok := cgo.Handle(h).Value().(Host)
+	if !ok {
+		return 0
+	}
+	p, ok := o.Part(text(name))
+	*textOut, *cache = p.text, p.cache
+	return cbool(ok)
+}
+
 //export goMapPosition
 func goMapPosition(h C.uintptr_t, file C.ex_view, line, column *C.int) {
 	o, ok := cgo.Handle(h).Value().(Host)

@@ -284,6 +284,8 @@ bool Bind(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Object> interna
     if (!internals->Get(c, Str(iso, w.name)).ToLocal(&f) || !f->IsFunction()) return false;
     w.slot->Reset(iso, f.As<v8::Function>());
   }
+  v8::Local<v8::Value> wake;
+  if (internals->Get(c, Str(iso, "wake")).ToLocal(&wake) && wake->IsFunction()) s->wake.Reset(iso, wake.As<v8::Function>());
   return true;
 }
 
@@ -325,7 +327,7 @@ ex_isolate* ex_isolate_new(const ex_options* o, ex_error* err) {
       *err = Fail(EX_INTERNAL, Explain(iso, c, tc));
     } else if (o->plain) {
       s->entry.Reset(iso, internals.As<v8::Function>());
-    } else if (!Bind(s, c, internals)) {
+    } else if (!Bind(s, c, internals) || !InstallLazy(s, c, View(o->lazy))) {
       *err = Fail(EX_INTERNAL, "the library lacks a function that the engine calls");
     }
   }
@@ -342,11 +344,12 @@ void ex_isolate_free(ex_isolate* s) {
     s->iso->CancelTerminateExecution();
     s->modules.clear();
     s->calls.clear();
+    s->parts.clear();
     s->rejected.clear();
     s->evaluation.Reset();
     s->outcome.Reset();
     s->input.Reset();
-    for (auto* f : {&s->begin, &s->fire, &s->settle, &s->report, &s->inspect, &s->entry}) f->Reset();
+    for (auto* f : {&s->begin, &s->fire, &s->settle, &s->report, &s->inspect, &s->entry, &s->wake}) f->Reset();
     s->context.Reset();
   }
   v8::platform::NotifyIsolateShutdown(ThePlatform(), s->iso);

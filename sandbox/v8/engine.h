@@ -12,6 +12,11 @@ typedef struct { const char* p; size_t n; } ex_view;
 typedef struct { char* p; size_t n; } ex_buf;
 typedef struct ex_isolate ex_isolate;
 
+// An argument or the reply of a host operation. A fault's text is "Name: message".
+enum { EX_ARG_NONE, EX_ARG_NUMBER, EX_ARG_TEXT, EX_ARG_BYTES, EX_ARG_FAULT };
+typedef struct { int kind; double number; ex_view value; } ex_arg;
+typedef struct { int kind; double number; ex_buf value; } ex_reply;
+
 // What went wrong. EX_NONE means nothing did.
 enum { EX_NONE, EX_EXCEPTION, EX_SYNTAX, EX_MODULE, EX_TERMINATED, EX_MEMORY, EX_UNSERIALIZABLE, EX_TOO_LARGE, EX_INTERNAL };
 
@@ -32,6 +37,7 @@ enum { EX_MODULE_NONE, EX_MODULE_ESM, EX_MODULE_JSON, EX_MODULE_TEXT, EX_MODULE_
 typedef struct {
   ex_view blob;     // startup snapshot; empty: `library` is evaluated instead
   ex_view library;  // classic script, value: function (native) => internals, or any function for ex_call
+  ex_view lazy;     // names of the global that the library wakes, see InstallLazy
   int plain;        // the library's value is kept as it is, not called with the native functions
   uint64_t heap_bytes, buffer_bytes;
   uintptr_t handle; // cgo handle, passed back to the callbacks
@@ -63,6 +69,7 @@ ex_error ex_resolve(ex_isolate*, uint64_t id, int ok, ex_view text);
 void ex_fire(ex_isolate*, uint32_t id, int last);
 ex_result ex_call(ex_isolate*, ex_view a, ex_view b);
 ex_result ex_roundtrip(ex_isolate*, ex_view text, int is_script, uint64_t max_bytes);
+ex_result ex_part_cache(ex_isolate*, ex_view name);
 void ex_stats_read(ex_isolate*, ex_stats*);
 uint64_t ex_heap_sample(ex_isolate*);
 int ex_background_busy(void);

@@ -31,6 +31,7 @@ func (s *Snapshot) Close() {
 type Config struct {
 	Snapshot    *Snapshot // restored, with the library in it; nil: Library is evaluated
 	Library     string    // its value is function (native) => internals
+	Lazy        string    // names of the global, one a line, that the library's wake gives a value when first read; "+name" is enumerable
 	Plain       bool      // Library is evaluated in any case, and its value is any function, for Call
 	HeapBytes   int64     // JavaScript heap
 	BufferBytes int64     // ArrayBuffers
@@ -54,8 +55,36 @@ type Host interface {
 	// ResolveModule finds a module; typ is the value of the import attribute "type", empty without one. An error's text
 	// is what the program sees.
 	ResolveModule(specifier, referrer, typ string) (ModuleText, error)
+	// Op performs an operation for the library. Arguments are nil, float64, string or []byte (borrowed: valid during
+	// the call); so is the result. An error's text is "Name: message", which the library turns into its exception.
+	Op(args []any) (any, error)
+	// Part gives the text of a part of the library and its code cache, which may be empty. Both must stay as they are
+	// for the life of the process.
+	Part(name string) (Part, bool)
 	// MapPosition translates a position in compiled text to one in submitted text.
 	MapPosition(file string, line, column int) (int, int)
+}
+
+// NoServices is embedded by a Host that has no operations and no parts.
+type NoServices struct{}
+
+// Op fails.
+func (NoServices) Op([]any) (any, error) {
+	return nil, errors.New("Error: this host performs no operations")
+}
+
+// Part finds nothing.
+func (NoServices) Part(string) (Part, bool) { return Part{}, false }
+
+// Part is a part of the library in C memory, made by NewPart.
+type Part struct{ text, cache C.ex_view }
+
+// NewPart copies a part's text, which must be ASCII, and its code cache to memory that is never freed.
+func NewPart(text string, cache []byte) Part {
+	return Part{
+		C.ex_view{p: (*C.char)(C.CBytes([]byte(text))), n: C.size_t(len(text))},
+		C.ex_view{p: (*C.char)(C.CBytes(cache)), n: C.size_t(len(cache))},
+	}
 }
 
 // ModuleKind tells how a module's text is read.
@@ -141,6 +170,9 @@ func New(c Config) (*Isolate, error) {
 	lib := C.CString(c.Library)
 	defer C.free(unsafe.Pointer(lib))
 	o.library = C.ex_view{p: lib, n: C.size_t(len(c.Library))}
+	lazy := C.CString(c.Lazy)
+	defer C.free(unsafe.Pointer(lazy))
+	o.lazy = C.ex_view{p: lazy, n: C.size_t(len(c.Lazy))}
 	var e C.ex_error
 	i.p = C.ex_isolate_new(&o, &e)
 	if err := takeError(&e); err != nil {
@@ -259,6 +291,11 @@ func (i *Isolate) Stalled() *Error {
 	_, err := i.result(func() C.ex_result { return C.ex_stalled(i.p) })
 	at, _ := err.(*Error)
 	return at
+}
+
+// PartCache gives the code cache of a part of the library that this isolate has used.
+func (i *Isolate) PartCache(name string) ([]byte, error) {
+	return i.result(func() C.ex_result { return C.ex_part_cache(i.p, view(name)) })
 }
 
 // Call calls a Plain isolate's function with two strings and returns its value as a string.

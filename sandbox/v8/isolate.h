@@ -77,7 +77,8 @@ struct ex_isolate {
   uintptr_t handle = 0;
   v8::Global<v8::Context> context;
   v8::Global<v8::Object> internals;
-  v8::Global<v8::Function> begin, fire, settle, report, inspect, entry;
+  v8::Global<v8::Function> begin, fire, settle, report, inspect, entry, wake;
+  std::map<std::string, v8::Global<v8::UnboundScript>> parts;  // of the library, as far as they were woken
 
   executord::CodecLimits codec;
   std::vector<executord::ModuleEntry> modules;
@@ -123,6 +124,15 @@ v8::MaybeLocal<v8::Promise> ImportDynamically(v8::Local<v8::Context> c, v8::Loca
 void InitImportMeta(v8::Local<v8::Context> c, v8::Local<v8::Module> m, v8::Local<v8::Object> meta);
 void PromiseRejected(v8::PromiseRejectMessage m);
 
+// NativeFunction is one function that the library may call.
+struct NativeFunction {
+  const char* name;
+  v8::FunctionCallback function;
+};
+const std::vector<NativeFunction>& ServiceFunctions();
+v8::MaybeLocal<v8::Function> LoadPart(ex_isolate* s, v8::Local<v8::Context> c, const std::string& name);
+bool InstallLazy(ex_isolate* s, v8::Local<v8::Context> c, std::string_view names);
+
 v8::Local<v8::Object> NativeFunctions(v8::Isolate* iso, v8::Local<v8::Context> c);
 const intptr_t* ExternalReferences();
 
@@ -153,6 +163,8 @@ void goLog(uintptr_t h, ex_view level, ex_view text);
 uint32_t goTimerStart(uintptr_t h, double ms, int repeat);
 void goTimerStop(uintptr_t h, uint32_t id);
 int goResolveModule(uintptr_t h, ex_view specifier, ex_view referrer, ex_view type, ex_buf* key, ex_buf* source);
+ex_reply goOp(uintptr_t h, ex_arg* args, int n);
+int goPart(uintptr_t h, ex_view name, ex_view* text, ex_view* cache);
 void goMapPosition(uintptr_t h, ex_view file, int* line, int* column);
 }
 #endif

@@ -207,16 +207,31 @@ void Keys(const Info& info) {
   info.GetReturnValue().Set(keys);
 }
 
-const std::pair<const char*, v8::FunctionCallback> functions[] = {
-    {"call", Call},       {"log", Log},           {"timerStart", TimerStart}, {"timerStop", TimerStop},     {"classOf", ClassOfValue},
-    {"promiseState", PromiseState}, {"constructorName", ConstructorName}, {"entries", Entries}, {"proxyTarget", ProxyTarget}, {"keys", Keys},
-};
+const std::vector<NativeFunction>& Functions() {
+  static const std::vector<NativeFunction> all = [] {
+    std::vector<NativeFunction> f = {
+        {"call", Call},
+        {"log", Log},
+        {"timerStart", TimerStart},
+        {"timerStop", TimerStop},
+        {"classOf", ClassOfValue},
+        {"promiseState", PromiseState},
+        {"constructorName", ConstructorName},
+        {"entries", Entries},
+        {"proxyTarget", ProxyTarget},
+        {"keys", Keys},
+    };
+    f.insert(f.end(), ServiceFunctions().begin(), ServiceFunctions().end());
+    return f;
+  }();
+  return all;
+}
 
 }  // namespace
 
 v8::Local<v8::Object> NativeFunctions(v8::Isolate* iso, v8::Local<v8::Context> c) {
   Local<v8::Object> o = v8::Object::New(iso);
-  for (auto& [name, f] : functions) {
+  for (auto& [name, f] : Functions()) {
     Local<v8::String> key = Str(iso, name);
     Local<v8::Function> fn = v8::Function::New(c, f, Local<Value>(), 0, v8::ConstructorBehavior::kThrow).ToLocalChecked();
     fn->SetName(key);
@@ -228,7 +243,7 @@ v8::Local<v8::Object> NativeFunctions(v8::Isolate* iso, v8::Local<v8::Context> c
 const intptr_t* ExternalReferences() {
   static const std::vector<intptr_t> refs = [] {
     std::vector<intptr_t> r;
-    for (auto& [name, f] : functions) r.push_back(reinterpret_cast<intptr_t>(f));
+    for (auto& [name, f] : Functions()) r.push_back(reinterpret_cast<intptr_t>(f));
     r.push_back(0);
     return r;
   }();

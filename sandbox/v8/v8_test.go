@@ -52,6 +52,7 @@ var snapshot = sync.OnceValue(func() *Snapshot {
 
 // recorder is a Host that remembers.
 type recorder struct {
+	NoServices
 	iso     *Isolate
 	logs    []string
 	calls   []string

@@ -182,6 +182,7 @@ func (h *host) loop(iso *v8.Isolate) (string, error) {
 
 // host is the outside world of one program.
 type host struct {
+	v8.NoServices
 	program *entry.Program
 	modules map[string]string
 	logs    []string

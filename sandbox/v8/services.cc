@@ -1,0 +1,328 @@
+// What the library may ask of the engine or of the host beyond a program's own needs: text codecs, random bytes,
+// clocks, structured clones, and operations that Go performs (crypto, compression, name mapping).
+#include <time.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "isolate.h"
+
+namespace executord {
+namespace {
+
+using v8::Local;
+using v8::Value;
+using Info = v8::FunctionCallbackInfo<Value>;
+
+// Bytes gives the bytes of a buffer or a view without a copy; false for anything else.
+bool Bytes(Local<Value> v, uint8_t** p, size_t* n) {
+  if (v->IsArrayBufferView()) {
+    auto view = v.As<v8::ArrayBufferView>();
+    *n = view->ByteLength();
+    *p = static_cast<uint8_t*>(view->Buffer()->Data()) + view->ByteOffset();
+    return true;
+  }
+  if (v->IsArrayBuffer()) {
+    *p = static_cast<uint8_t*>(v.As<v8::ArrayBuffer>()->Data());
+    *n = v.As<v8::ArrayBuffer>()->ByteLength();
+    return true;
+  }
+  if (v->IsSharedArrayBuffer()) {
+    *p = static_cast<uint8_t*>(v.As<v8::SharedArrayBuffer>()->Data());
+    *n = v.As<v8::SharedArrayBuffer>()->ByteLength();
+    return true;
+  }
+  return false;
+}
+
+v8::MaybeLocal<Value> NewBytes(v8::Isolate* iso, const void* p, size_t n) {
+  Local<v8::ArrayBuffer> b;
+  if (!v8::ArrayBuffer::MaybeNew(iso, n, v8::BackingStoreInitializationMode::kUninitialized).ToLocal(&b)) {
+    iso->ThrowException(v8::Exception::RangeError(Str(iso, "Array buffer allocation failed")));
+    return {};
+  }
+  if (n > 0) memcpy(b->Data(), p, n);
+  return v8::Uint8Array::New(b, 0, n);
+}
+
+// ---- operations of the host: op(name, ...args) → value. Arguments are undefined, booleans, numbers, strings, bytes.
+
+constexpr int kMaxArgs = 16;
+
+void Op(const Info& info) {
+  v8::Isolate* iso = info.GetIsolate();
+  ex_isolate* s = Self(iso);
+  if (s == nullptr) return;
+  std::string texts[kMaxArgs];
+  ex_arg args[kMaxArgs];
+  int n = std::min(info.Length(), kMaxArgs);
+  for (int i = 0; i < n; i++) {
+    Local<Value> v = info[i];
+    uint8_t* p;
+    size_t size;
+    if (v->IsString()) {
+      texts[i] = Utf8(iso, v);
+      args[i] = {EX_ARG_TEXT, 0, {texts[i].data(), texts[i].size()}};
+    } else if (v->IsNumber()) {
+      args[i] = {EX_ARG_NUMBER, v.As<v8::Number>()->Value(), {}};
+    } else if (v->IsBoolean()) {
+      args[i] = {EX_ARG_NUMBER, v->IsTrue() ? 1.0 : 0.0, {}};
+    } else if (Bytes(v, &p, &size)) {
+      args[i] = {EX_ARG_BYTES, 0, {reinterpret_cast<char*>(p), size}};
+    } else {
+      args[i] = {EX_ARG_NONE, 0, {}};
+    }
+  }
+  ex_reply r = goOp(s->handle, args, n);
+  std::string text(r.value.p ? r.value.p : "", r.value.n);
+  switch (r.kind) {
+    case EX_ARG_NUMBER: info.GetReturnValue().Set(r.number); break;
+    case EX_ARG_TEXT: info.GetReturnValue().Set(Str(iso, text)); break;
+    case EX_ARG_BYTES: {
+      Local<Value> v;
+      if (NewBytes(iso, r.value.p, r.value.n).ToLocal(&v)) info.GetReturnValue().Set(v);
+      break;
+    }
+    case EX_ARG_FAULT: {
+      // "Name: message"; the library turns it into the exception that its standard asks for.
+      Local<v8::Object> e = v8::Exception::Error(Str(iso, text)).As<v8::Object>();
+      iso->ThrowException(e);
+      break;
+    }
+  }
+  ex_buf_free(r.value);
+}
+
+// ---- text
+
+void Utf8Encode(const Info& info) {
+  v8::Isolate* iso = info.GetIsolate();
+  if (!info[0]->IsString()) return;
+  auto str = info[0].As<v8::String>();
+  size_t n = str->Utf8LengthV2(iso);
+  Local<v8::ArrayBuffer> b;
+  if (!v8::ArrayBuffer::MaybeNew(iso, n, v8::BackingStoreInitializationMode::kUninitialized).ToLocal(&b)) {
+    iso->ThrowException(v8::Exception::RangeError(Str(iso, "Array buffer allocation failed")));
+    return;
+  }
+  if (n > 0) str->WriteUtf8V2(iso, static_cast<char*>(b->Data()), n, v8::String::WriteFlags::kReplaceInvalidUtf8);
+  info.GetReturnValue().Set(v8::Uint8Array::New(b, 0, n));
+}
+
+// Utf8EncodeInto(string, Uint8Array) → [code units read, bytes written].
+void Utf8EncodeInto(const Info& info) {
+  v8::Isolate* iso = info.GetIsolate();
+  uint8_t* p;
+  size_t n;
+  if (!info[0]->IsString() || !Bytes(info[1], &p, &n)) return;
+  size_t read = 0;
+  size_t written = n == 0 ? 0 : info[0].As<v8::String>()->WriteUtf8V2(iso, reinterpret_cast<char*>(p), n, v8::String::WriteFlags::kReplaceInvalidUtf8, &read);
+  Local<Value> pair[] = {v8::Number::New(iso, read), v8::Number::New(iso, written)};
+  info.GetReturnValue().Set(v8::Array::New(iso, pair, 2));
+}
+
+// ValidUtf8 follows the Encoding Standard's decoder (table 3-7 of Unicode).
+bool ValidUtf8(const uint8_t* p, size_t n) {
+  for (size_t i = 0; i < n;) {
+    uint8_t a = p[i];
+    if (a < 0x80) {
+      i++;
+      continue;
+    }
+    size_t more = a >= 0xc2 && a <= 0xdf ? 1 : a >= 0xe0 && a <= 0xef ? 2 : a >= 0xf0 && a <= 0xf4 ? 3 : 0;
+    if (more == 0 || i + more >= n) return false;
+    uint8_t b = p[i + 1];
+    uint8_t low = a == 0xe0 ? 0xa0 : a == 0xf0 ? 0x90 : 0x80, high = a == 0xed ? 0x9f : a == 0xf4 ? 0x8f : 0xbf;
+    if (b < low || b > high) return false;
+    for (size_t k = 2; k <= more; k++) {
+      if ((p[i + k] & 0xc0) != 0x80) return false;
+    }
+    i += more + 1;
+  }
+  return true;
+}
+
+// Utf8Decode(bytes, fatal) → string, or undefined where fatal and malformed. It does not look for a BOM.
+void Utf8Decode(const Info& info) {
+  v8::Isolate* iso = info.GetIsolate();
+  uint8_t* p;
+  size_t n;
+  if (!Bytes(info[0], &p, &n)) return;
+  if (n > static_cast<size_t>(v8::String::kMaxLength)) {
+    iso->ThrowException(v8::Exception::RangeError(Str(iso, "the text is too long")));
+    return;
+  }
+  if (info[1]->IsTrue() && !ValidUtf8(p, n)) return;
+  Local<v8::String> s;
+  if (v8::String::NewFromUtf8(iso, reinterpret_cast<char*>(p), v8::NewStringType::kNormal, static_cast<int>(n)).ToLocal(&s)) info.GetReturnValue().Set(s);
+}
+
+// Latin1(bytes) → string of the code units 0 to 255.
+void Latin1(const Info& info) {
+  v8::Isolate* iso = info.GetIsolate();
+  uint8_t* p;
+  size_t n;
+  if (!Bytes(info[0], &p, &n) || n > static_cast<size_t>(v8::String::kMaxLength)) return;
+  Local<v8::String> s;
+  if (v8::String::NewFromOneByte(iso, p, v8::NewStringType::kNormal, static_cast<int>(n)).ToLocal(&s)) info.GetReturnValue().Set(s);
+}
+
+// Utf16(bytes) → string of the little-endian code units as they are.
+void Utf16(const Info& info) {
+  v8::Isolate* iso = info.GetIsolate();
+  uint8_t* p;
+  size_t n;
+  if (!Bytes(info[0], &p, &n) || n / 2 > static_cast<size_t>(v8::String::kMaxLength)) return;
+  std::vector<uint16_t> units(n / 2 + 1);
+  if (n > 1) memcpy(units.data(), p, n / 2 * 2);
+  Local<v8::String> s;
+  if (v8::String::NewFromTwoByte(iso, units.data(), v8::NewStringType::kNormal, static_cast<int>(n / 2)).ToLocal(&s)) info.GetReturnValue().Set(s);
+}
+
+// ---- randomness and clocks
+
+void Random(const Info& info) {
+  uint8_t* p;
+  size_t n;
+  if (!Bytes(info[0], &p, &n)) return;
+  for (size_t i = 0; i < n; i += 256) {
+    if (getentropy(p + i, std::min<size_t>(256, n - i)) != 0) std::terminate();
+  }
+}
+
+double Read(clockid_t clock) {
+  timespec t;
+  clock_gettime(clock, &t);
+  return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+}
+
+void MonotonicNow(const Info& info) { info.GetReturnValue().Set(Read(CLOCK_MONOTONIC)); }
+void EpochNow(const Info& info) { info.GetReturnValue().Set(Read(CLOCK_REALTIME)); }
+
+// ---- platform objects and structured clone
+
+Local<v8::Private> HostMark(v8::Isolate* iso) { return v8::Private::ForApi(iso, Str(iso, "executor host object")); }
+
+// Brand(object) marks a platform object, so that a structured clone asks the library about it.
+void Brand(const Info& info) {
+  v8::Isolate* iso = info.GetIsolate();
+  if (info[0]->IsObject()) (void)info[0].As<v8::Object>()->SetPrivate(iso->GetCurrentContext(), HostMark(iso), v8::True(iso));
+}
+
+// CloneWriter collects platform objects; the serialized text has their index.
+class CloneWriter : public v8::ValueSerializer::Delegate {
+ public:
+  CloneWriter(v8::Isolate* iso, Local<v8::Function> fail) : iso_(iso), fail_(fail) {}
+  void ThrowDataCloneError(Local<v8::String> message) override {
+    Local<Value> arg = message;
+    (void)fail_->Call(iso_->GetCurrentContext(), v8::Undefined(iso_), 1, &arg);  // throws a DataCloneError
+  }
+  bool HasCustomHostObject(v8::Isolate*) override { return true; }
+  v8::Maybe<bool> IsHostObject(v8::Isolate* iso, Local<v8::Object> o) override { return o->HasPrivate(iso->GetCurrentContext(), HostMark(iso)); }
+  v8::Maybe<bool> WriteHostObject(v8::Isolate*, Local<v8::Object> o) override {
+    for (size_t i = 0; i < objects.size(); i++) {
+      if (objects[i] == o) return Put(i);
+    }
+    objects.push_back(o);
+    return Put(objects.size() - 1);
+  }
+  v8::Maybe<uint32_t> GetSharedArrayBufferId(v8::Isolate*, Local<v8::SharedArrayBuffer> b) override {
+    shared.push_back(b);
+    return v8::Just(static_cast<uint32_t>(shared.size() - 1));
+  }
+  v8::Maybe<uint32_t> GetWasmModuleTransferId(v8::Isolate*, Local<v8::WasmModuleObject> m) override {
+    wasm.push_back(m);
+    return v8::Just(static_cast<uint32_t>(wasm.size() - 1));
+  }
+  v8::ValueSerializer* serializer = nullptr;
+  std::vector<Local<v8::Object>> objects;
+  std::vector<Local<v8::SharedArrayBuffer>> shared;
+  std::vector<Local<v8::WasmModuleObject>> wasm;
+
+ private:
+  v8::Maybe<bool> Put(size_t i) {
+    serializer->WriteUint32(static_cast<uint32_t>(i));
+    return v8::Just(true);
+  }
+  v8::Isolate* iso_;
+  Local<v8::Function> fail_;
+};
+
+class CloneReader : public v8::ValueDeserializer::Delegate {
+ public:
+  CloneReader(CloneWriter* from, Local<v8::Function> clone) : from_(from), clone_(clone) { clones_.resize(from->objects.size()); }
+  v8::MaybeLocal<v8::Object> ReadHostObject(v8::Isolate* iso) override {
+    uint32_t i;
+    if (!deserializer->ReadUint32(&i) || i >= clones_.size()) return {};
+    if (!clones_[i].IsEmpty()) return clones_[i];
+    Local<Value> arg = from_->objects[i], v;
+    if (!clone_->Call(iso->GetCurrentContext(), v8::Undefined(iso), 1, &arg).ToLocal(&v) || !v->IsObject()) return {};
+    return clones_[i] = v.As<v8::Object>();
+  }
+  v8::MaybeLocal<v8::SharedArrayBuffer> GetSharedArrayBufferFromId(v8::Isolate*, uint32_t id) override {
+    if (id < from_->shared.size()) return from_->shared[id];
+    return {};
+  }
+  v8::MaybeLocal<v8::WasmModuleObject> GetWasmModuleFromId(v8::Isolate* iso, uint32_t id) override {
+    if (id >= from_->wasm.size()) return {};
+    return v8::WasmModuleObject::FromCompiledModule(iso, from_->wasm[id]->GetCompiledModule());
+  }
+  v8::ValueDeserializer* deserializer = nullptr;
+
+ private:
+  CloneWriter* from_;
+  Local<v8::Function> clone_;
+  std::vector<Local<v8::Object>> clones_;
+};
+
+// Clone(value, buffers, cloneHost, fail) → clone. buffers is an array of the ArrayBuffers to transfer, checked by the
+// library; cloneHost makes the clone (or the transferred twin) of a platform object; fail throws a DataCloneError.
+void Clone(const Info& info) {
+  v8::Isolate* iso = info.GetIsolate();
+  Local<v8::Context> c = iso->GetCurrentContext();
+  auto buffers = info[1].As<v8::Array>();
+  CloneWriter writer(iso, info[3].As<v8::Function>());
+  v8::ValueSerializer serializer(iso, &writer);
+  writer.serializer = &serializer;
+  serializer.WriteHeader();
+  std::vector<Local<v8::ArrayBuffer>> transfer;
+  for (uint32_t i = 0; i < buffers->Length(); i++) {
+    transfer.push_back(buffers->Get(c, i).ToLocalChecked().As<v8::ArrayBuffer>());
+    serializer.TransferArrayBuffer(i, transfer.back());
+  }
+  if (!serializer.WriteValue(c, info[0]).FromMaybe(false)) return;
+  auto [data, size] = serializer.Release();
+  std::unique_ptr<uint8_t, void (*)(void*)> owned(data, free);
+  CloneReader reader(&writer, info[2].As<v8::Function>());
+  v8::ValueDeserializer deserializer(iso, data, size, &reader);
+  reader.deserializer = &deserializer;
+  if (!deserializer.ReadHeader(c).FromMaybe(false)) return;
+  for (uint32_t i = 0; i < transfer.size(); i++) {
+    std::shared_ptr<v8::BackingStore> store = transfer[i]->GetBackingStore();
+    if (transfer[i]->Detach(Local<Value>()).IsNothing()) return;
+    deserializer.TransferArrayBuffer(i, v8::ArrayBuffer::New(iso, std::move(store)));
+  }
+  Local<Value> v;
+  if (deserializer.ReadValue(c).ToLocal(&v)) info.GetReturnValue().Set(v);
+}
+
+// ---- parts
+
+void Load(const Info& info) {
+  v8::Isolate* iso = info.GetIsolate();
+  if (Self(iso) == nullptr) return;
+  Local<v8::Function> f;
+  if (LoadPart(Self(iso), iso->GetCurrentContext(), Utf8(iso, info[0])).ToLocal(&f)) info.GetReturnValue().Set(f);
+}
+
+}  // namespace
+
+const std::vector<NativeFunction>& ServiceFunctions() {
+  static const std::vector<NativeFunction> all = {
+      {"op", Op}, {"load", Load}, {"utf8Encode", Utf8Encode}, {"utf8EncodeInto", Utf8EncodeInto}, {"utf8Decode", Utf8Decode}, {"latin1", Latin1}, {"utf16", Utf16},
+      {"random", Random}, {"monotonicNow", MonotonicNow}, {"epochNow", EpochNow}, {"brand", Brand}, {"clone", Clone},
+  };
+  return all;
+}
+
+}  // namespace executord

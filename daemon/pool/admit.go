@@ -1,0 +1,189 @@
+package pool
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// Bounds of the hint with overloaded, and the guess before anything was measured.
+const (
+	leastRetry   = 10 * time.Millisecond
+	mostRetry    = time.Minute
+	guessService = 100 * time.Millisecond
+)
+
+// average is an exponentially weighted mean of durations.
+type average time.Duration
+
+func (a *average) add(d time.Duration) {
+	if *a == 0 {
+		*a = average(d)
+		return
+	}
+	*a += (average(d) - *a) / 8
+}
+
+// acquire gets a worker, waiting for its turn if it has to. Nil without an error means that ctx ended first.
+func (p *Pool) acquire(ctx context.Context, r *run, w *waiter) (*member, error) {
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	m, place, err := p.admit(w)
+	if err != nil {
+		p.emit(Event{Kind: Overload, Execution: r.execution, Identity: w.identity, Type: protocol.AsError(err).Type})
+		return nil, err
+	}
+	if m != nil {
+		return m, nil
+	}
+	return p.await(ctx, r, w, place)
+}
+
+// admit takes an idle worker or a place in the queue, from 1.
+func (p *Pool) admit(w *waiter) (m *member, place int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shut {
+		return nil, 0, closedError()
+	}
+	if p.queue.size == 0 {
+		if m := p.take(w.identity); m != nil {
+			return m, 0, nil
+		}
+	}
+	// Counted over those who wait and those who run: a worker that is just being made ready is room for one.
+	full := p.running+p.queue.size >= p.config.Workers+p.config.Queue
+	if full || p.queue.load(w.identity) >= p.config.Workers+p.config.QueuePerIdentity {
+		p.totals.Overloaded++
+		return nil, 0, p.overloaded()
+	}
+	return nil, p.queue.push(w), nil
+}
+
+// overloaded says when to come back: when what waits now will have run, by the service time of late.
+func (p *Pool) overloaded() error {
+	service := time.Duration(p.service)
+	if service == 0 {
+		service = guessService
+	}
+	wait := service * time.Duration(p.queue.size+1) / time.Duration(p.config.Workers)
+	e := protocol.Errorf(protocol.Overloaded, "all %d workers are busy and %d requests wait", p.config.Workers, p.queue.size)
+	e.RetryAfterMs = min(max(wait, leastRetry), mostRetry).Milliseconds()
+	return e
+}
+
+// await waits for the turn of w, which is queued at place.
+func (p *Pool) await(ctx context.Context, r *run, w *waiter, place int) (*member, error) {
+	if r.req.OnState != nil {
+		r.req.OnState(protocol.State{Execution: r.execution, State: protocol.StateQueued, Position: place})
+	}
+	timer := time.NewTimer(p.config.QueueTimeout - p.outside.now().Sub(r.queued))
+	defer timer.Stop()
+	select {
+	case m := <-w.grant:
+		return m, nil
+	case <-ctx.Done():
+		p.giveUp(w)
+		return nil, nil
+	case <-p.closing:
+		p.giveUp(w)
+		return nil, closedError()
+	case <-timer.C:
+		if !p.leaveQueue(w, &p.totals.QueueTimeouts) {
+			return <-w.grant, nil // just in time
+		}
+		err := protocol.Errorf(protocol.QueueTimeout, "no worker was free within %s", p.config.QueueTimeout)
+		p.emit(Event{Kind: Overload, Execution: r.execution, Identity: w.identity, Type: err.Type})
+		return nil, err
+	}
+}
+
+// leaveQueue takes w out and counts it; false means that w was granted a worker before.
+func (p *Pool) leaveQueue(w *waiter, count *uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.queue.remove(w) {
+		return false
+	}
+	*count++
+	return true
+}
+
+// giveUp gives up the place of w, or the worker that it was just granted.
+func (p *Pool) giveUp(w *waiter) {
+	if !p.leaveQueue(w, &p.totals.Left) {
+		p.unassign(<-w.grant)
+	}
+}
+
+// requeue puts w before everybody, for the worker that it was granted died.
+func (p *Pool) requeue(w *waiter) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue.pushFront(w)
+	p.serve()
+	return 1
+}
+
+// take assigns the longest idle worker to an execution of identity, nil when there is none or too many run. With mu.
+func (p *Pool) take(identity string) *member {
+	if len(p.idle) == 0 || p.running >= p.config.Workers {
+		return nil
+	}
+	m := p.idle[0]
+	p.idle = slices.Delete(p.idle, 0, 1)
+	m.state = running
+	m.executions++
+	if m.executions >= p.config.WorkerMaxExecutions {
+		m.due = true
+		p.poke() // the replacement starts while the last execution runs
+	}
+	m.lane = p.queue.enter(identity)
+	m.lane.running++
+	p.running++
+	return m
+}
+
+// serve gives idle workers to those who wait. With mu.
+func (p *Pool) serve() {
+	for p.queue.size > 0 {
+		front := p.queue.ring.Front().Value.(*lane)
+		m := p.take(front.identity)
+		if m == nil {
+			return
+		}
+		p.queue.pop().grant <- m
+	}
+}
+
+// release ends the assignment of m. With mu.
+func (p *Pool) release(m *member) {
+	if m.state != running {
+		return
+	}
+	p.running--
+	m.lane.running--
+	p.queue.leave(m.lane)
+	m.lane = nil
+	m.state = leaving
+}
+
+// unassign takes m back from somebody who did not use it.
+func (p *Pool) unassign(m *member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m.state == running {
+		p.release(m)
+		m.executions--
+		if m.gone.Load() {
+			p.serve()
+			return
+		}
+		m.state = idle
+		p.idle = append([]*member{m}, p.idle...)
+	}
+	p.serve()
+}

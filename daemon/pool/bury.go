@@ -1,0 +1,116 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// reapGrace is how long a killed process may take to go away before it is reported and left to its launcher.
+const reapGrace = 10 * time.Second
+
+// errLingers is the end of a worker that closed its channel and did not exit.
+var errLingers = errors.New("worker closed its channel and went on")
+
+// bury ends the process if it did not end itself, and whatever it was running. It is the reader's last act.
+func (m *member) bury(err error) {
+	m.gone.Store(true)
+	var exit ExitState
+	if m.proc != nil {
+		exit, err = m.reap(err)
+	}
+	var out *protocol.Outcome
+	r := m.run.Swap(nil)
+	if r != nil {
+		out = r.fail(exit, func(cancelled *verdict) *verdict { return m.lastVerdict(r, err, exit, cancelled) })
+	}
+	m.pool.left(m, r, err, exit)
+	if out != nil {
+		r.finish(out)
+	}
+}
+
+// reap closes the channel and returns how the process ended. Err is why, and comes back as errLingers for a process
+// that had to be killed although its channel says that it ended.
+func (m *member) reap(err error) (ExitState, error) {
+	if errors.Is(err, errRetired) {
+		m.stop()
+	}
+	if !mustKill(err) && !m.exits(exitGrace) && err != errRetired {
+		err = errLingers
+	}
+	m.proc.Kill()
+	if m.conn != nil {
+		m.conn.Close()
+	}
+	if !m.exits(reapGrace) {
+		m.pool.log.Error("worker process does not go away", "worker", m.name, "pid", m.proc.PID())
+	}
+	if m.meter != nil {
+		m.meter.close()
+	}
+	select {
+	case <-m.proc.Exited():
+		return m.proc.Exit(), err
+	default:
+		return ExitState{Code: -1}, err
+	}
+}
+
+// mustKill tells that the process has no reason to end by itself.
+func mustKill(err error) bool {
+	var v *violation
+	return errors.As(err, &v) || errors.Is(err, errSilent) || errors.Is(err, errDeaf) || errors.Is(err, errUnfit)
+}
+
+// exits waits for the process for a while.
+func (m *member) exits(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-m.proc.Exited():
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// lastVerdict is the verdict on a run that took its worker along.
+func (m *member) lastVerdict(r *run, err error, exit ExitState, cancelled *verdict) *verdict {
+	var v *violation
+	switch {
+	case errors.As(err, &v):
+		return crashed("protocol", v.Error())
+	case errors.Is(err, errLingers):
+		return crashed("protocol", err.Error())
+	case errors.Is(err, errSilent) && m.word == nil, errors.Is(err, errDeaf):
+		return unresponsive(err.Error())
+	case errors.Is(err, errRetired):
+		return &verdict{typ: protocol.Cancelled, message: "the service is shutting down"}
+	}
+	word := m.word
+	if word != nil && word.ID != r.id && word.ID != 0 {
+		word = nil // on another execution
+	}
+	return autopsy(word, exit, r.limits, cancelled)
+}
+
+// obituary is the end of a worker for the operator.
+func (m *member) obituary(err error, exit ExitState) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v", err)
+	if m.proc == nil {
+		return b.String()
+	}
+	fmt.Fprintf(&b, " (%s)", exit)
+	if m.word != nil {
+		fmt.Fprintf(&b, "; last word %q: %q", clip(m.word.Type, maxLayerBytes), clip(m.word.Detail, maxDetail))
+	}
+	if tail := m.proc.Stderr(); tail != "" {
+		fmt.Fprintf(&b, "; stderr: %q", tail)
+	}
+	return b.String()
+}

@@ -1,0 +1,44 @@
+package pool
+
+import (
+	"time"
+
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// EventKind names what happened. The set is closed and append-only.
+type EventKind string
+
+// The events of a pool.
+const (
+	WorkerStarted   EventKind = "worker_started"   // the process exists
+	WorkerReady     EventKind = "worker_ready"     // it can take its first execution
+	WorkerFailed    EventKind = "worker_failed"    // it never became ready
+	WorkerCrashed   EventKind = "worker_crashed"   // it ended, or was killed, after it was ready
+	WorkerRetired   EventKind = "worker_retired"   // it was replaced and is gone
+	ExecutionFailed EventKind = "execution_failed" // an execution ended in an error; Type says which
+	Overload        EventKind = "overload"         // a request was turned away; Type says why
+)
+
+// Event is news of the pool. Fields that do not apply are zero.
+type Event struct {
+	Kind      EventKind
+	Time      time.Time
+	Worker    string // name of the worker
+	PID       int
+	Execution string
+	Identity  string
+	Type      protocol.Type
+	Reason    string        // as protocol.Error.Reason
+	Detail    string        // for the operator: an error, the end of the worker's stderr
+	Took      time.Duration // start to ready, or dispatch to end
+}
+
+// emit tells OnEvent. No lock may be held.
+func (p *Pool) emit(e Event) {
+	if p.config.OnEvent == nil {
+		return
+	}
+	e.Time = p.outside.now()
+	p.config.OnEvent(e)
+}

@@ -1,0 +1,229 @@
+package pool
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/executord/executord/ipc/worker"
+)
+
+// keepEvery is the longest time between two rounds of the keeper.
+const keepEvery = 10 * time.Second
+
+// provenAfter is the age at which a worker that never ran anything no longer counts as one that failed to start.
+const provenAfter = 10 * time.Second
+
+// keep is the goroutine that replaces workers: those that are gone, and those that are due.
+func (p *Pool) keep() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.closing:
+			return
+		case <-p.wake:
+		case <-timer.C:
+		}
+		surplus, next := p.round()
+		for _, m := range surplus {
+			m.stop()
+		}
+		timer.Reset(next)
+	}
+}
+
+// poke makes the keeper go round.
+func (p *Pool) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// round starts what is missing and returns the idle workers to end, and when to come again.
+func (p *Pool) round() (surplus []*member, next time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shut {
+		return nil, keepEvery
+	}
+	now := p.outside.now()
+	next = p.markDue(now)
+	for missing := p.config.Workers - p.fresh(); missing > 0; missing-- {
+		if wait := p.notBefore.Sub(now); wait > 0 {
+			next = min(next, wait)
+			break
+		}
+		p.spawn(now)
+	}
+	for _, m := range slices.Clone(p.idle) {
+		if p.replaced(m) {
+			p.idle = slices.DeleteFunc(p.idle, func(o *member) bool { return o == m })
+			m.state = leaving
+			surplus = append(surplus, m)
+		}
+	}
+	return surplus, next
+}
+
+// markDue marks workers that are too old, and returns when the next will be.
+func (p *Pool) markDue(now time.Time) time.Duration {
+	next := keepEvery
+	for m := range p.members {
+		if age := m.retireAt.Sub(now); age > 0 {
+			next = min(next, age)
+		} else {
+			m.due = true
+		}
+	}
+	return next
+}
+
+// fresh counts the workers that need no replacement. With mu.
+func (p *Pool) fresh() int {
+	n := 0
+	for m := range p.members {
+		if !m.due && m.state != leaving {
+			n++
+		}
+	}
+	return n
+}
+
+// serving counts the workers that are through with their start, due ones included. With mu.
+func (p *Pool) serving() int {
+	n := 0
+	for m := range p.members {
+		if m.state == idle || m.state == running || m.state == restoring {
+			n++
+		}
+	}
+	return n
+}
+
+// replaced tells that m is due and everybody else makes up for it. With mu.
+func (p *Pool) replaced(m *member) bool { return m.due && p.serving() > p.config.Workers }
+
+// spawn starts a worker on a goroutine of its own. With mu.
+func (p *Pool) spawn(now time.Time) {
+	p.lastWorker++
+	age := time.Duration(float64(p.config.WorkerMaxAge) * (0.9 + 0.2*p.outside.random()))
+	m := &member{
+		pool: p, name: fmt.Sprintf("worker-%d", p.lastWorker), born: now, retireAt: now.Add(age), hello: worker.Hello{},
+	}
+	p.members[m] = struct{}{}
+	p.routines.Go(func() { m.live(p.life) })
+}
+
+// note changes what mu guards in m.
+func (p *Pool) note(m *member, change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+}
+
+// join makes a worker that is ready idle. It returns errRetired when the worker is due and was replaced.
+func (p *Pool) join(m *member, grown bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m.state == starting {
+		p.lastFailure = nil
+		p.totals.Started++
+	}
+	m.state = idle
+	m.due = m.due || grown
+	if p.shut || p.replaced(m) {
+		m.state = leaving
+		return errRetired
+	}
+	p.idle = append(p.idle, m)
+	p.announce()
+	p.serve()
+	p.poke()
+	return nil
+}
+
+// announce wakes WaitReady. With mu.
+func (p *Pool) announce() {
+	close(p.ready)
+	p.ready = make(chan struct{})
+}
+
+// finished frees the place of a run that has its result. True means that the worker has done all it may.
+func (p *Pool) finished(m *member, r *run) (exhausted bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.release(m)
+	p.account(r)
+	p.failures, p.notBefore = 0, time.Time{}
+	exhausted = m.executions >= p.config.WorkerMaxExecutions
+	if !exhausted {
+		m.state = restoring
+	}
+	p.serve()
+	return exhausted
+}
+
+// account counts a run that ended. With mu.
+func (p *Pool) account(r *run) {
+	p.totals.Executions++
+	p.service.add(p.outside.now().Sub(r.started))
+}
+
+// left forgets a worker whose process is gone, r being what it ran at the time, if anything.
+func (p *Pool) left(m *member, r *run, err error, exit ExitState) {
+	p.mu.Lock()
+	wasReady := m.state != starting
+	p.release(m)
+	m.state = leaving
+	p.idle = slices.DeleteFunc(p.idle, func(o *member) bool { return o == m })
+	delete(p.members, m)
+	if r != nil {
+		p.account(r)
+	}
+	kind := p.judge(m, r, wasReady, err, exit)
+	p.serve()
+	p.announce()
+	p.mu.Unlock()
+	p.poke()
+	p.obituary(m, kind, err, exit)
+}
+
+// judge counts how a worker ended, and delays the next start when workers do not even get to their first execution.
+// With mu.
+func (p *Pool) judge(m *member, r *run, wasReady bool, err error, exit ExitState) EventKind {
+	if err == errRetired {
+		p.totals.Retired++
+		return WorkerRetired
+	}
+	now := p.outside.now()
+	kind := WorkerCrashed
+	if wasReady {
+		p.totals.Crashed++
+	} else {
+		kind = WorkerFailed
+		p.totals.Failed++
+		p.lastFailure = fmt.Errorf("worker failed to start: %s", m.obituary(err, exit))
+	}
+	if r == nil && m.executions == 0 && now.Sub(m.born) < provenAfter || !wasReady {
+		p.failures++
+		p.notBefore = now.Add(backoff(p.failures, p.outside.random()))
+	}
+	return kind
+}
+
+// obituary tells the operator how a worker ended.
+func (p *Pool) obituary(m *member, kind EventKind, err error, exit ExitState) {
+	detail := m.obituary(err, exit)
+	if kind == WorkerRetired {
+		p.log.Debug("worker retired", "worker", m.name, "detail", detail)
+	} else {
+		p.log.Warn("worker ended", "worker", m.name, "event", string(kind), "detail", detail)
+	}
+	pid := 0
+	if m.proc != nil {
+		pid = m.proc.PID()
+	}
+	p.emit(Event{Kind: kind, Worker: m.name, PID: pid, Reason: exit.String(), Detail: detail})
+}

@@ -1,0 +1,359 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"github.com/executord/executord/ipc/worker"
+)
+
+const (
+	// exitGrace is what a worker has to exit after its channel was closed, by either side, before it is killed.
+	exitGrace = 2 * time.Second
+	// deathGrace is how long the channel of a killed process may stay open: something it started may hold it.
+	deathGrace = time.Second
+	// Heartbeats beyond these are a flood.
+	beatBurst     = 50
+	beatsEach     = worker.HeartbeatInterval / 10
+	maxLayers     = 32
+	maxLayerBytes = 128
+)
+
+// errRetired ends the life of a member that is not needed any more.
+var errRetired = errors.New("worker retired")
+
+// memberState is where a worker is in its life.
+type memberState uint8
+
+const (
+	starting  memberState = iota // not ready for the first time
+	idle                         // holds an isolate and waits
+	running                      // has an execution, or is about to get it
+	restoring                    // gave its result, makes the next isolate
+	leaving                      // takes no execution any more
+)
+
+var stateNames = [...]string{"starting", "idle", "running", "restoring", "leaving"}
+
+// member is one worker process of the pool.
+type member struct {
+	pool *Pool
+	name string
+	born time.Time
+
+	// Guarded by Pool.mu.
+	state      memberState
+	due        bool // to be replaced; serves until the replacement is there
+	executions int
+	retireAt   time.Time
+	lane       *lane // whose execution runs, with state running
+	hello      worker.Hello
+	pid        int
+
+	run      atomic.Pointer[run] // under way; set by Execute, cleared by the reader
+	gone     atomic.Bool         // the reader ended: no run may begin
+	lastID   atomic.Uint64       // of the newest execution
+	baseline atomic.Int64        // resident bytes at rest
+	rss      atomic.Int64        // last seen at rest or by a heartbeat
+
+	// Set by start, before anybody else sees the member running.
+	proc  Process
+	conn  *worker.Conn
+	meter meter
+
+	mu       sync.Mutex
+	retired  bool // stop was called
+	channel  *worker.Conn
+	killedAt atomic.Int64 // unix nanoseconds, 0 while it was not killed
+
+	// The reader's own.
+	word      *worker.LastWord
+	restoring bool
+	moveBy    time.Time // when it has to be ready again, or gone after its last word; zero for never
+	beats     int
+	beatsFrom time.Time
+	firstRSS  int64
+}
+
+// live is the whole life of a worker, on one goroutine: the reader of its channel.
+func (m *member) live(ctx context.Context) {
+	err := m.start(ctx)
+	if err == nil {
+		m.pool.emit(Event{Kind: WorkerReady, Worker: m.name, PID: m.pid, Took: m.pool.outside.now().Sub(m.born)})
+		err = m.join()
+	}
+	if err == nil {
+		err = m.serve()
+	}
+	m.bury(err)
+}
+
+// start launches the process and waits until it is ready.
+func (m *member) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.pool.config.SpawnTimeout)
+	defer cancel()
+	proc, err := m.pool.config.Launcher.Start(ctx)
+	if err != nil {
+		return err
+	}
+	m.proc = proc
+	m.conn, err = worker.NewConn(proc.Conn(), worker.Options{Side: worker.Parent, MaxReceive: m.pool.config.frameBytes()})
+	if err != nil {
+		proc.Conn().Close()
+		return fmt.Errorf("%w: %w", errUnfit, err)
+	}
+	if m.meter, err = m.pool.outside.meter(proc.PID()); err != nil {
+		return fmt.Errorf("%w: %w", errUnfit, err)
+	}
+	if !m.open() {
+		return errRetired
+	}
+	m.pool.note(m, func() { m.pid = proc.PID() })
+	m.pool.emit(Event{Kind: WorkerStarted, Worker: m.name, PID: proc.PID()})
+	return m.greet()
+}
+
+// open makes the channel reachable for stop; false when stop was there first.
+func (m *member) open() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.channel = m.conn
+	return !m.retired
+}
+
+// stop makes the worker end: it closes the channel, and the reader sees to the rest.
+func (m *member) stop() {
+	m.mu.Lock()
+	m.retired = true
+	conn := m.channel
+	m.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
+}
+
+func (m *member) isRetired() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.retired
+}
+
+// kill ends the process at once. Its channel is read to the end, for a bounded time.
+func (m *member) kill() {
+	now := time.Now()
+	m.killedAt.CompareAndSwap(0, now.UnixNano())
+	m.proc.Kill()
+	_ = m.conn.SetReadDeadline(now.Add(deathGrace))
+}
+
+// greet reads the frames from start to ready.
+func (m *member) greet() error {
+	_ = m.conn.SetReadDeadline(m.born.Add(m.pool.config.SpawnTimeout))
+	err := m.greeted()
+	if err == errSilent {
+		return fmt.Errorf("%w: it was not ready within %s", errUnfit, m.pool.config.SpawnTimeout)
+	}
+	return err
+}
+
+func (m *member) greeted() error {
+	hello, err := m.conn.Receive()
+	if err != nil {
+		return m.why(err)
+	}
+	h, ok := hello.(worker.Hello)
+	if !ok {
+		return violationf("%T before Hello", hello)
+	}
+	if h.Version != worker.Version {
+		return fmt.Errorf("%w: it speaks version %d of the contract, not %d", errUnfit, h.Version, worker.Version)
+	}
+	m.pool.note(m, func() { m.hello = tidy(h) })
+	for {
+		next, err := m.conn.Receive()
+		if err != nil {
+			return m.why(err)
+		}
+		switch next := next.(type) {
+		case worker.Ready:
+			return nil
+		case worker.Heartbeat:
+		case worker.LastWord:
+			m.word = &next
+		default:
+			return violationf("%T before Ready", next)
+		}
+	}
+}
+
+// tidy keeps of a hello what may be shown to the operator.
+func tidy(h worker.Hello) worker.Hello {
+	plain := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsPrint(r) {
+				return r
+			}
+			return -1
+		}, clip(s, maxLayerBytes))
+	}
+	h.Engine = plain(h.Engine)
+	layers := make([]string, 0, min(len(h.Layers), maxLayers))
+	for _, l := range h.Layers[:cap(layers)] {
+		layers = append(layers, plain(l))
+	}
+	h.Layers = layers
+	return h
+}
+
+// join makes a member that is ready available; it returns errRetired when the pool does not need it any more.
+func (m *member) join() error {
+	m.restoring, m.moveBy = false, time.Time{}
+	if rss, err := m.meter.rss(); err == nil {
+		m.baseline.Store(rss)
+		m.rss.Store(rss)
+		if m.firstRSS == 0 {
+			m.firstRSS = rss
+		}
+	}
+	m.beats, m.beatsFrom = 0, time.Now()
+	return m.pool.join(m, m.baseline.Load()-m.firstRSS > m.pool.config.WorkerMaxGrowthBytes)
+}
+
+// serve reads frames until the worker ends, or has to.
+func (m *member) serve() error {
+	for {
+		m.armDeadline()
+		msg, err := m.conn.Receive()
+		if err != nil {
+			return m.why(err)
+		}
+		if err := m.handle(msg); err != nil {
+			return err
+		}
+	}
+}
+
+// armDeadline sets when silence counts as death. The deadline of a process that was killed is nearer, whichever of
+// kill and this came last.
+func (m *member) armDeadline() {
+	by := time.Now().Add(m.pool.config.HeartbeatTimeout)
+	if !m.moveBy.IsZero() && m.moveBy.Before(by) {
+		by = m.moveBy
+	}
+	_ = m.conn.SetReadDeadline(by)
+	if killed := m.killedAt.Load(); killed != 0 {
+		_ = m.conn.SetReadDeadline(time.Unix(0, killed).Add(deathGrace))
+	}
+}
+
+// why translates an error of the channel.
+func (m *member) why(err error) error {
+	var frame *worker.FrameError
+	switch {
+	case m.isRetired():
+		return errRetired
+	case errors.As(err, &frame):
+		return &violation{what: frame.Error()}
+	case m.killedAt.Load() != 0:
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errSilent
+	case errors.Is(err, net.ErrClosed):
+		return errDeaf
+	}
+	return err // the other side closed the channel: the process ended, or will
+}
+
+// How a worker can be alive and of no use.
+var (
+	errSilent = errors.New("worker was silent for too long")
+	errDeaf   = errors.New("worker does not read its channel")
+	errUnfit  = errors.New("worker is unfit")
+)
+
+// handle acts on one frame of a worker that is ready.
+func (m *member) handle(msg worker.Message) error {
+	r := m.run.Load()
+	mine := func(id uint64) error {
+		if r == nil || r.id != id {
+			return violationf("%T for execution %d, which it does not have", msg, id)
+		}
+		return nil
+	}
+	switch msg := msg.(type) {
+	case worker.Heartbeat:
+		return m.heartbeat(r, msg)
+	case worker.Log:
+		if err := mine(msg.ID); err != nil {
+			return err
+		}
+		return r.logs.add(msg)
+	case worker.ToolCall:
+		if err := mine(msg.ID); err != nil {
+			return err
+		}
+		return r.toolCall(msg)
+	case worker.Result:
+		if err := mine(msg.ID); err != nil {
+			return err
+		}
+		return m.result(r, msg)
+	case worker.Ready:
+		switch {
+		case m.word != nil:
+			return nil // as with a result
+		case !m.restoring:
+			return violationf("Ready without a reason")
+		}
+		return m.join()
+	case worker.LastWord:
+		m.word, m.moveBy = &msg, time.Now().Add(exitGrace)
+		return nil
+	}
+	return violationf("%T once it was ready", msg)
+}
+
+// heartbeat may name an execution that just ended, for it comes from another thread of the worker.
+func (m *member) heartbeat(r *run, h worker.Heartbeat) error {
+	if h.ID > m.lastID.Load() {
+		return violationf("heartbeat for execution %d, which it does not have", h.ID)
+	}
+	m.beats++
+	if m.beats > beatBurst+int(time.Since(m.beatsFrom)/beatsEach) {
+		return violationf("a flood of heartbeats")
+	}
+	if r != nil && h.ID == r.id {
+		r.beat(h)
+	}
+	if rss, err := m.meter.rss(); err == nil {
+		m.rss.Store(rss)
+	}
+	return nil
+}
+
+// result ends the execution: first the place is free, then the caller hears of it, then the worker makes itself ready.
+func (m *member) result(r *run, msg worker.Result) error {
+	if m.word != nil {
+		return nil // the worker is dying: what stopped it stands
+	}
+	out, err := r.settle(msg)
+	if out == nil {
+		return err
+	}
+	m.run.Store(nil)
+	m.restoring, m.moveBy = true, time.Now().Add(m.pool.config.SpawnTimeout)
+	exhausted := m.pool.finished(m, r)
+	r.finish(out)
+	if exhausted {
+		return errRetired
+	}
+	return nil
+}

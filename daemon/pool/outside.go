@@ -1,0 +1,85 @@
+package pool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// outside is the world as the pool sees it.
+type outside struct {
+	now    func() time.Time
+	random func() float64 // in [0,1)
+	meter  func(pid int) (meter, error)
+}
+
+func realOutside() outside {
+	return outside{now: time.Now, random: rand.Float64, meter: newProcMeter}
+}
+
+// meter measures one process, whatever the process says of itself.
+type meter interface {
+	cpu() (time.Duration, error) // CPU time of all its threads
+	rss() (int64, error)         // resident bytes
+	close()
+}
+
+// procMeter reads the kernel's figures. It keeps /proc/PID/statm open: a read after the process is gone fails, also
+// when the number was given to another.
+type procMeter struct {
+	statm *os.File
+	clock int32
+}
+
+func newProcMeter(pid int) (meter, error) {
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/statm")
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch process: %w", err)
+	}
+	return &procMeter{statm: f, clock: processClock(pid)}, nil
+}
+
+// processClock is clock_getcpuclockid(3) for pid: CPUCLOCK_SCHED of the whole process (linux/posix-timers.h).
+func processClock(pid int) int32 { return int32(^pid)<<3 | 2 }
+
+func (m *procMeter) cpu() (time.Duration, error) {
+	var t unix.Timespec
+	if err := unix.ClockGettime(m.clock, &t); err != nil {
+		return 0, err
+	}
+	return time.Duration(t.Nano()), nil
+}
+
+func (m *procMeter) rss() (int64, error) {
+	var buf [128]byte
+	n, err := m.statm.ReadAt(buf[:], 0)
+	fields := bytes.Fields(buf[:n])
+	if len(fields) < 2 {
+		return 0, errors.Join(errors.New("cannot read statm"), err)
+	}
+	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	return pages * int64(os.Getpagesize()), err
+}
+
+func (m *procMeter) close() { m.statm.Close() }
+
+// Back-off between starts of workers that fail.
+const (
+	backoffFirst = 100 * time.Millisecond
+	backoffMost  = 30 * time.Second
+)
+
+// backoff is the pause after the nth failure in a row, n from 1: it doubles, and random in [0,1) moves it by half.
+func backoff(n int, random float64) time.Duration {
+	d := backoffMost
+	if n < 20 {
+		d = min(backoffFirst<<(n-1), backoffMost)
+	}
+	return time.Duration(float64(d) * (0.5 + random))
+}

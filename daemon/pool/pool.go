@@ -1,0 +1,248 @@
+package pool
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// closeGrace bounds how long Close waits for executions, and then for processes.
+const closeGrace = 10 * time.Second
+
+// Pool is an [executor.Executor] over worker processes.
+type Pool struct {
+	config  Config
+	log     *slog.Logger
+	outside outside
+	prefix  string // of the ids that the pool gives executions
+	lastID  atomic.Uint64
+
+	closing  chan struct{}      // closed when Close begins
+	life     context.Context    // ends when workers have to go
+	end      context.CancelFunc // of life
+	wake     chan struct{}      // pokes the keeper; capacity 1
+	calls    sync.WaitGroup     // Execute
+	routines sync.WaitGroup     // keeper and members
+	closed   sync.Once
+	closeErr error
+
+	mu          sync.Mutex
+	shut        bool // closing is closed
+	queue       fairQueue
+	members     map[*member]struct{} // whose process may exist
+	idle        []*member            // longest idle first
+	running     int                  // members in that state
+	ready       chan struct{}        // closed and replaced when a member joins or a start fails
+	lastWorker  uint64
+	failures    int       // starts that failed in a row
+	notBefore   time.Time // no start before
+	lastFailure error     // of a start, nil once one succeeded
+	service     average   // dispatch to end
+	totals      Totals
+}
+
+var _ executor.Executor = (*Pool)(nil)
+
+// New checks c and starts the workers; it does not wait for them, see WaitReady. On an error the launcher is still the
+// caller's to close.
+func New(c Config) (*Pool, error) { return newPool(c, realOutside()) }
+
+func newPool(c Config, o outside) (*Pool, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	p := &Pool{
+		config: c, log: c.Logger, outside: o, prefix: rand.Text()[:10],
+		closing: make(chan struct{}), wake: make(chan struct{}, 1), ready: make(chan struct{}),
+		members: map[*member]struct{}{},
+	}
+	p.life, p.end = context.WithCancel(context.Background())
+	p.routines.Go(p.keep)
+	return p, nil
+}
+
+// WaitReady waits until all workers are ready. When ctx ends first the error says why workers do not start, if they
+// do not.
+func (p *Pool) WaitReady(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		ready, failure, change := p.serving() >= p.config.Workers, p.lastFailure, p.ready
+		p.mu.Unlock()
+		if ready {
+			return nil
+		}
+		select {
+		case <-change:
+		case <-p.closing:
+			return closedError()
+		case <-ctx.Done():
+			if failure != nil {
+				return fmt.Errorf("cannot start workers: %w", failure)
+			}
+			return fmt.Errorf("cannot start workers: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// Execute implements [executor.Executor]. It does not wait for a tool callback that ignores its context, but starts
+// none once the execution ended.
+func (p *Pool) Execute(ctx context.Context, r executor.Request) (*protocol.Outcome, error) {
+	run, err := p.newRun(&r)
+	if err != nil {
+		return nil, err
+	}
+	if !p.enter() {
+		return nil, closedError()
+	}
+	defer p.calls.Done()
+	m, err := p.dispatch(ctx, run)
+	switch {
+	case err != nil:
+		return nil, err
+	case m == nil:
+		return run.neverRan(cause(ctx)), nil
+	}
+	run.supervise(ctx)
+	run.logs.read.Wait()
+	p.report(run)
+	return run.out, nil
+}
+
+// enter counts a call of Execute, unless the pool is closed.
+func (p *Pool) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shut {
+		return false
+	}
+	p.calls.Add(1)
+	return true
+}
+
+func closedError() error { return protocol.Errorf(protocol.Draining, "the pool is closed") }
+
+// newRun checks a request. Nothing of it was used before.
+func (p *Pool) newRun(r *executor.Request) (*run, error) {
+	if err := protocol.Validate(&r.Execute); err != nil {
+		return nil, err
+	}
+	id := p.lastID.Add(1)
+	limits := p.config.effective(r.Limits)
+	message, err := p.newExecute(id, r, limits)
+	if err != nil {
+		return nil, err
+	}
+	execution := r.Execution
+	if execution == "" {
+		execution = p.prefix + "-" + strconv.FormatUint(id, 10)
+	}
+	return &run{
+		pool: p, id: id, execution: execution, req: r, limits: limits, message: message,
+		queued: p.outside.now(), done: make(chan struct{}),
+	}, nil
+}
+
+// dispatch gets the run to a worker. Nil without an error means that the caller left before it ran.
+func (p *Pool) dispatch(ctx context.Context, r *run) (*member, error) {
+	w := newWaiter(r.req.Identity)
+	m, err := p.acquire(ctx, r, w)
+	for err == nil && m != nil {
+		if r.req.OnState != nil {
+			r.req.OnState(protocol.State{Execution: r.execution, State: protocol.StateRunning})
+		}
+		begun, fault := r.begin(ctx, m)
+		if begun {
+			return m, nil
+		}
+		p.unassign(m)
+		if fault != nil {
+			return nil, fault
+		}
+		m, err = p.await(ctx, r, w, p.requeue(w))
+	}
+	return nil, err
+}
+
+// neverRan is the outcome of a run that its caller gave up while it was queued.
+func (r *run) neverRan(reason string) *protocol.Outcome {
+	limits := r.limits
+	return &protocol.Outcome{
+		Status: protocol.StatusError, Logs: []protocol.Log{},
+		Error: protocol.Errorf(protocol.Cancelled, "%s", reason),
+		Stats: protocol.Stats{QueueMs: ms(r.pool.outside.now().Sub(r.queued)), Limits: &limits},
+	}
+}
+
+// report tells of a run that ended badly.
+func (p *Pool) report(r *run) {
+	e := r.out.Error
+	if e == nil {
+		return
+	}
+	p.emit(Event{
+		Kind: ExecutionFailed, Worker: r.m.name, Execution: r.execution, Identity: r.req.Identity,
+		Type: e.Type, Reason: e.Reason, Took: p.outside.now().Sub(r.started),
+	})
+}
+
+// Close refuses new requests and those that wait, cancels what runs, and returns when all executions ended and all
+// processes are gone. It gives up, with an error, on callbacks that do not return.
+func (p *Pool) Close() error {
+	p.closed.Do(func() { p.closeErr = p.close() })
+	return p.closeErr
+}
+
+func (p *Pool) close() error {
+	p.mu.Lock()
+	p.shut = true
+	close(p.closing)
+	p.mu.Unlock()
+	ended := within(&p.calls, closeGrace)
+	p.end()
+	p.mu.Lock()
+	members := make([]*member, 0, len(p.members))
+	for m := range p.members {
+		members = append(members, m)
+	}
+	p.mu.Unlock()
+	for _, m := range members {
+		m.stop()
+	}
+	gone := within(&p.routines, exitGrace+reapGrace+closeGrace)
+	switch {
+	case !gone:
+		return fmt.Errorf("cannot close pool: worker processes are still there")
+	case !ended:
+		_ = p.config.Launcher.Close()
+		return fmt.Errorf("cannot close pool: callbacks of executions did not return within %s", closeGrace)
+	}
+	return p.config.Launcher.Close()
+}
+
+// within waits for wg, but not for longer than d.
+func within(wg *sync.WaitGroup, d time.Duration) bool {
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

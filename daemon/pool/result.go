@@ -1,0 +1,63 @@
+package pool
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/worker"
+)
+
+// errorBytes is what the JSON text of an error may have beyond the values in it, which count as a result.
+const errorBytes = 1 << 20
+
+// claims are the error types that a result may have. Cancelled needs a cancellation besides.
+var claims = map[protocol.Type]bool{
+	protocol.Exception: true, protocol.Syntax: true, protocol.Module: true,
+	protocol.CPUTimeout: true, protocol.WallTimeout: true, protocol.TotalTimeout: true, protocol.MemoryLimit: true,
+	protocol.ResultTooLarge: true, protocol.ResultUnserializable: true, protocol.ToolLimit: true,
+	protocol.Deadlock: true, protocol.Cancelled: true,
+}
+
+// bounds are the widest for values, at n bytes.
+func bounds(n int64) protocol.Bounds {
+	b := protocol.ValueBounds
+	b.Bytes = int(n)
+	return b
+}
+
+// checkResult reads what a worker says an execution came to: a value, or an error. The error returned is a violation.
+func checkResult(m worker.Result, l protocol.Limits, cancelled bool) (protocol.Value, *protocol.Error, error) {
+	switch {
+	case (m.Value == nil) == (m.Error == nil):
+		return nil, nil, violationf("a result that has not either a value or an error")
+	case m.Value != nil:
+		if err := protocol.Check(m.Value, bounds(l.ResultBytes)); err != nil {
+			return nil, nil, violationf("result: %v", err)
+		}
+		return m.Value, nil, nil
+	}
+	fault, err := readError(m.Error, bounds(l.ResultBytes+errorBytes))
+	switch {
+	case err != nil:
+		return nil, nil, violationf("error of a result: %v", err)
+	case !claims[fault.Type]:
+		return nil, nil, violationf("a result may not say %.40q", string(fault.Type))
+	case fault.Type == protocol.Cancelled && !cancelled:
+		return nil, nil, violationf("a result says cancelled, but nobody cancelled")
+	case fault.Reason != "" || fault.Field != "" || fault.RetryAfterMs != 0:
+		return nil, nil, violationf("an error of a result has fields that are not the worker's to fill")
+	}
+	return nil, fault, nil
+}
+
+// readError reads an error that has only known fields.
+func readError(text []byte, b protocol.Bounds) (*protocol.Error, error) {
+	if err := protocol.Check(text, b); err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	e := &protocol.Error{}
+	return e, d.Decode(e)
+}

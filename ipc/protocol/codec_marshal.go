@@ -60,10 +60,13 @@ func (e *encoder) field(v reflect.Value, at *spot) error {
 			return e.value(v.Addr().Interface(), at)
 		}
 	}
-	if v.Kind() == reflect.Struct || v.Kind() == reflect.Array {
-		return e.goValue(v.Interface(), v, at)
+	if k := v.Kind(); exactTypes[v.Type()] || k != reflect.Struct && k != reflect.Array {
+		return e.value(v.Interface(), at)
 	}
-	return e.value(v.Interface(), at)
+	if err := e.count(); err != nil {
+		return err
+	}
+	return e.goValue(v.Interface(), v, at)
 }
 
 // goValue writes an ordinary Go value: v, of which rv is the reflection.
@@ -74,6 +77,11 @@ func (e *encoder) goValue(v any, rv reflect.Value, at *spot) error {
 	if rv.Kind() == reflect.Pointer && rv.IsNil() {
 		e.put("null")
 		return nil
+	}
+	if exactTypes[rv.Type()] { // by value: it has no identity
+		p := reflect.New(rv.Type())
+		p.Elem().Set(rv)
+		return e.value(p.Interface(), at)
 	}
 	switch v := v.(type) {
 	case Value:

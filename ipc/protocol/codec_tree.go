@@ -27,12 +27,13 @@ type node struct {
 // parseTree checks text and takes it apart.
 func parseTree(text []byte, b Bounds) (*tree, error) {
 	b.Bytes = min(b.Bytes, math.MaxInt32)
-	if err := Check(text, b); err != nil {
-		return nil, err
+	s := scanner{text: text, b: b}
+	if !s.fits() || !s.value() || !s.end() {
+		return nil, s.err
 	}
-	t := &tree{text: text}
-	g := scanner{text: text, b: b}
-	t.grow(&g)
+	t := &tree{text: text, nodes: make([]node, 0, s.nodes+s.keys)}
+	s.pos = 0
+	t.grow(&s)
 	return t, nil
 }
 

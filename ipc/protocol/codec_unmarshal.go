@@ -23,8 +23,8 @@ import (
 // map[string]any, []byte, time.Time, *big.Int, *RegExp, *URL, *Map, *Set, *ErrorValue, *Buffer or Handle; one of a type
 // of the codec gets it exactly as Decode makes it; a Value gets the text.
 //
-// References become copies; a value that contains itself is an error, and so are copies that outgrow ValueBounds. Lone
-// surrogates become U+FFFD. The error is a *TextError, a *ValueError, or that of an Unmarshaler.
+// References become copies; a value that contains itself is an error, and so are more than a million values that copies
+// and holes add. Lone surrogates become U+FFFD. The error is a *TextError, a *ValueError, or that of an Unmarshaler.
 func Unmarshal(v Value, into any) error {
 	dst := reflect.ValueOf(into)
 	if dst.Kind() != reflect.Pointer || dst.IsNil() {
@@ -34,9 +34,12 @@ func Unmarshal(v Value, into any) error {
 	if err != nil {
 		return err
 	}
-	u := unmarshaler{tree: t, left: int64(ValueBounds.Nodes)}
+	u := unmarshaler{tree: t, left: int64(len(t.nodes)) + maxCopies}
 	return u.into(0, dst.Elem())
 }
+
+// maxCopies is how many values references and holes may add to those of the text.
+const maxCopies = 1 << 20
 
 // unmarshaler makes ordinary Go values. It recurses as deep as the text and the copies in it are nested.
 type unmarshaler struct {
@@ -48,7 +51,7 @@ type unmarshaler struct {
 
 func (u *unmarshaler) spend(n int32, values int64) error {
 	if u.left -= values; u.left < 0 {
-		return u.fault(n, fmt.Sprintf("more values than the limit of %d", ValueBounds.Nodes))
+		return u.fault(n, fmt.Sprintf("copies and holes make more than %d values", maxCopies))
 	}
 	return nil
 }
@@ -138,9 +141,18 @@ var (
 )
 
 func (u *unmarshaler) mismatch(n int32, dst reflect.Value) error {
-	what := map[byte]string{'n': "null", 't': "a boolean", 'f': "a boolean", '"': "a string", '[': "an array", '{': "an object"}[u.nodes[n].kind]
-	if what == "" {
-		what = fmt.Sprintf("the number %.40s", u.raw(n))
+	what := "the number " + fmt.Sprintf("%.40s", u.raw(n))
+	switch u.nodes[n].kind {
+	case 'n':
+		what = "null"
+	case 't', 'f':
+		what = "a boolean"
+	case '"':
+		what = "a string"
+	case '[':
+		what = "an array"
+	case '{':
+		what = "an object"
 	}
 	if tag, _ := u.tag(n); tag != "" {
 		what = tag

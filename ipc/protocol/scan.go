@@ -162,6 +162,7 @@ type scanner struct {
 	pos   int
 	b     Bounds
 	nodes int
+	keys  int
 	depth int
 	err   *TextError
 	// objects has bit d set when the container at depth d is an object.
@@ -322,6 +323,7 @@ func (s *scanner) finish(base int) (done, ok bool) {
 
 // key reads a member's key and colon.
 func (s *scanner) key() bool {
+	s.keys++
 	s.space()
 	if !s.str() {
 		return false

@@ -34,6 +34,9 @@ var _ executor.Executor = (*Client)(nil)
 // openTimeout bounds connecting and session.open together, where the caller's context does not.
 const openTimeout = 30 * time.Second
 
+// maxMaxMessage is the largest setting of WithMaxMessageBytes.
+const maxMaxMessage = 1 << 30
+
 // Dial connects to the service at address: unix:/path, tcp://host:port, or ws://host:port. A refusal of the service is
 // a *protocol.Error; where nobody listens the error wraps that of the socket.
 func Dial(ctx context.Context, address string, opts ...Option) (*Client, error) {
@@ -41,9 +44,10 @@ func Dial(ctx context.Context, address string, opts ...Option) (*Client, error) 
 	for _, set := range opts {
 		set(&o)
 	}
-	if o.maxTools < 1 || o.channel.MaxMessageBytes < 1 || o.cancelGrace <= 0 {
-		return nil, errors.New("cannot dial with a limit that is not positive")
+	if o.maxTools < 1 || o.maxMessage < 1 || o.maxMessage > maxMaxMessage || o.cancelGrace <= 0 {
+		return nil, errors.New("cannot dial with a limit that is not positive or too large")
 	}
+	o.channel.MaxMessageBytes = 2 * o.maxMessage
 	e, err := parseAddress(address)
 	if err != nil {
 		return nil, err

@@ -53,8 +53,8 @@ func (s *session) execute(ctx context.Context, r *executor.Request) (*protocol.O
 	id, reply := s.request()
 	defer s.forget(id)
 	text := protocol.AppendRequest(nil, protocol.NumberID(id), protocol.MethodExecute, params)
-	if int64(len(text)) > s.opts.channel.MaxMessageBytes {
-		return nil, protocol.FieldError("", "the request has %d bytes, more than %d", len(text), s.opts.channel.MaxMessageBytes)
+	if int64(len(text)) > s.opts.maxMessage {
+		return nil, protocol.FieldError("", "the request has %d bytes, more than %d", len(text), s.opts.maxMessage)
 	}
 	x, err := s.begin(ctx, r)
 	if err != nil {

@@ -16,6 +16,7 @@ type options struct {
 	token       string
 	log         *slog.Logger
 	channel     channel.Config
+	maxMessage  int64 // sent; the service's messages may be twice as large, see WithMaxMessageBytes
 	maxTools    int
 	cancelGrace time.Duration
 }
@@ -24,7 +25,7 @@ func defaults() options {
 	return options{
 		party:       protocol.Party{Name: "executord-go", Version: protocol.Version},
 		log:         slog.New(slog.DiscardHandler),
-		channel:     channel.Config{MaxMessageBytes: 32 << 20},
+		maxMessage:  32 << 20,
 		maxTools:    256,
 		cancelGrace: 10 * time.Second,
 	}
@@ -41,9 +42,10 @@ func WithToken(secret string) Option { return func(o *options) { o.token = secre
 // WithLogger hears of panics in tools and of faults of the service. The default discards.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 
-// WithMaxMessageBytes bounds one message in both directions; 32 MiB unless set. It should not pass the service's own
-// limit, which closes the connection of whoever sends more.
-func WithMaxMessageBytes(n int64) Option { return func(o *options) { o.channel.MaxMessageBytes = n } }
+// WithMaxMessageBytes bounds one message to the service; 32 MiB unless set. It should not pass the service's own limit,
+// which closes the connection of whoever sends more. Messages of the service may have twice as much, since an outcome
+// has a value and logs.
+func WithMaxMessageBytes(n int64) Option { return func(o *options) { o.maxMessage = n } }
 
 // WithMaxTools bounds the tool calls that run at once; 256 unless set. Further ones wait for their turn.
 func WithMaxTools(n int) Option { return func(o *options) { o.maxTools = n } }

@@ -140,7 +140,7 @@ func (s *session) answerCall(ctx context.Context, x *execution, id json.RawMessa
 		return
 	}
 	text := protocol.AppendToolResult(nil, id, value)
-	if int64(len(text)) > s.opts.channel.MaxMessageBytes {
+	if int64(len(text)) > s.opts.maxMessage {
 		s.throw(id, &protocol.ThrownError{Name: "RangeError", Message: "the tool's result is too large"})
 		return
 	}
@@ -188,7 +188,7 @@ func (s *session) reply(text []byte) { _ = s.conn.Send(context.Background(), tex
 
 func (s *session) throw(id json.RawMessage, t *protocol.ThrownError) {
 	text := protocol.AppendThrown(nil, id, t)
-	if int64(len(text)) > s.opts.channel.MaxMessageBytes {
+	if int64(len(text)) > s.opts.maxMessage {
 		text = protocol.AppendThrown(nil, id, &protocol.ThrownError{Name: "RangeError", Message: "the tool's error is too large"})
 	}
 	s.reply(text)

@@ -112,7 +112,7 @@ func TestMessagesArriveInOrderAtBothEnds(t *testing.T) {
 
 // W1: two goroutines that write at once must not meet on the socket.
 func TestW1ManyWriters(t *testing.T) {
-	s, c := pair(t, Config{PingInterval: time.Millisecond * 50}, Config{PingInterval: 50 * time.Millisecond})
+	s, c := pair(t, Config{}, Config{})
 	const writers, each = 8, 200
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -139,35 +139,63 @@ func TestW1ManyWriters(t *testing.T) {
 	wg.Wait()
 }
 
-// W3: pings at a furious rate while messages flow both ways.
+// W3: a ping every millisecond from the other side, and pings of our own, while messages flow both ways.
 func TestW3PingUnderLoad(t *testing.T) {
-	cfg := Config{PingInterval: 50 * time.Millisecond}
-	s, c := pair(t, cfg, cfg)
-	until := time.Now().Add(500 * time.Millisecond)
+	addr, accepted := serve(t, Config{PingInterval: 300 * time.Millisecond})
+	ws := raw(t, addr, false)
+	s := <-accepted
+	const messages = 2000
 	var wg sync.WaitGroup
-	for _, ends := range []struct{ from, to *Conn }{{s, c}, {c, s}} {
-		wg.Go(func() {
-			for time.Now().Before(until) {
-				if err := ends.from.Send(t.Context(), bytes.Repeat([]byte("x"), 10_000)); err != nil {
-					t.Error(err)
-					return
-				}
+	stop := make(chan struct{})
+	wg.Go(func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_ = ws.WriteControl(websocket.PingMessage, []byte("p"), time.Now().Add(time.Second))
+			case <-stop:
+				return
 			}
-			ends.from.Close(CloseNormal, "")
-		})
-		wg.Go(func() {
-			for {
-				if _, err := ends.to.Receive(); err != nil {
-					var e *CloseError
-					if !errors.As(err, &e) || e.Code != CloseNormal {
-						t.Error(err)
-					}
-					return
-				}
+		}
+	})
+	wg.Go(func() {
+		for range messages {
+			if err := ws.WriteMessage(websocket.TextMessage, make([]byte, 5000)); err != nil {
+				t.Error(err)
+				return
 			}
-		})
+		}
+	})
+	wg.Go(func() {
+		for range messages {
+			if err := s.Send(t.Context(), make([]byte, 50_000)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	got := make(chan int, 1)
+	go func() {
+		n := 0
+		for ; ; n++ {
+			if _, err := s.Receive(); err != nil {
+				got <- n
+				return
+			}
+		}
+	}()
+	for range messages {
+		if _, _, err := ws.ReadMessage(); err != nil {
+			t.Fatal(err)
+		}
 	}
+	close(stop)
 	wg.Wait()
+	_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(CloseNormal, ""), time.Now().Add(time.Second))
+	if n := <-got; n != messages {
+		t.Errorf("%d messages came, want %d", n, messages)
+	}
 }
 
 func TestFaultsOfThePeer(t *testing.T) {

@@ -54,6 +54,8 @@ type Conn struct {
 	queue  *queue
 
 	pong       atomic.Pointer[string] // payload of the newest ping not yet answered
+	silent     int                    // ticks without a sign of life; of the writer
+	farewell   atomic.Bool            // the peer's close frame has come
 	closing    chan struct{}          // closed with end set
 	readerDone chan struct{}          // closed when Receive failed
 	gone       chan struct{}          // closed when the socket is closed
@@ -174,6 +176,7 @@ func (c *Conn) readFailed(err error) error {
 	var peer *websocket.CloseError
 	switch {
 	case errors.As(err, &peer) && peer.Code != CloseLost:
+		c.farewell.Store(true)
 		c.settle(&CloseError{Code: peer.Code, Reason: peer.Text, Peer: true}, true)
 	case errors.Is(err, websocket.ErrReadLimit):
 		c.settle(&CloseError{Code: CloseTooBig}, true)

@@ -10,19 +10,18 @@ import (
 )
 
 // stream is the net.Conn below the WebSocket. It gathers small writes, gives every write a deadline that moves with
-// progress, and remembers when the peer last gave a sign of life.
+// progress, and remembers whether the peer gave a sign of life.
 type stream struct {
 	net.Conn
 	stall time.Duration
-	start time.Time
 
 	mu       sync.Mutex // guards buf and err; held while writing
 	buf      []byte
 	err      error
 	buffered bool
 
-	lastSign atomic.Int64 // nanoseconds since start
-	readOK   atomic.Bool  // no read has failed
+	signs  atomic.Bool // there was a sign of life
+	readOK atomic.Bool // no read has failed
 }
 
 // blockedWrite is the duration from which a write counts as having waited for the peer: its end is then a sign of
@@ -30,7 +29,7 @@ type stream struct {
 const blockedWrite = 50 * time.Millisecond
 
 func newStream(c net.Conn, stall time.Duration) *stream {
-	s := &stream{Conn: c, stall: stall, start: time.Now()}
+	s := &stream{Conn: c, stall: stall}
 	s.readOK.Store(true)
 	return s
 }
@@ -116,9 +115,7 @@ func (s *stream) send(p []byte) error {
 	return nil
 }
 
-func (s *stream) sign() { s.lastSign.Store(int64(time.Since(s.start))) }
+func (s *stream) sign() { s.signs.Store(true) }
 
-// silence is the time since the peer's last sign of life.
-func (s *stream) silence() time.Duration {
-	return time.Since(s.start) - time.Duration(s.lastSign.Load())
-}
+// signed tells whether there was a sign of life since the last call.
+func (s *stream) signed() bool { return s.signs.Swap(false) }

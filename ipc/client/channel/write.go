@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"errors"
 	"io"
 	"time"
 
@@ -97,8 +98,13 @@ func (c *Conn) control(tick *time.Time) error {
 	if tick == nil {
 		return nil
 	}
-	if c.stream.silence() > 2*c.cfg.PingInterval {
-		return &CloseError{Code: CloseLost, Reason: "the peer is silent"}
+	// Ticks are counted and not time, so that a process that was frozen itself does not take its peers for dead.
+	c.silent++
+	if c.stream.signed() {
+		c.silent = 0
+	}
+	if c.silent >= 2 {
+		return errors.New("the peer is silent")
 	}
 	return c.ws.WriteControl(websocket.PingMessage, nil, time.Time{})
 }
@@ -132,6 +138,9 @@ func (c *Conn) linger() {
 	defer timer.Stop()
 	select {
 	case <-c.readerDone:
+		if c.farewell.Load() {
+			return
+		}
 		_ = c.stream.Conn.SetReadDeadline(deadline)
 		_, _ = io.Copy(io.Discard, c.stream.Conn)
 	case <-c.gone:

@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -86,7 +85,6 @@ type fake struct {
 	mode   string
 	id     atomic.Uint64
 	mute   atomic.Bool
-	once   sync.Once
 	inbox  chan worker.Message // tool results and cancels
 	frames chan worker.Message
 	calls  uint64
@@ -99,6 +97,7 @@ func runFake(nc net.Conn, mode string, exit func(int)) {
 		panic(err)
 	}
 	f := &fake{raw: nc, conn: conn, exit: exit, mode: mode, inbox: make(chan worker.Message, 1000), frames: make(chan worker.Message)}
+	defer conn.Close()
 	f.hello()
 	done := make(chan struct{})
 	defer close(done)
@@ -183,9 +182,6 @@ func (f *fake) beat(done chan struct{}) {
 func (f *fake) execute(m worker.Execute) {
 	f.id.Store(m.ID)
 	f.calls = 0
-	for len(f.inbox) > 0 { // of the execution before
-		<-f.inbox
-	}
 	for line := range strings.SplitSeq(m.Code, "\n") {
 		verb, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if f.step(m, verb, arg) {

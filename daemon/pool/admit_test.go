@@ -1,0 +1,376 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// job is an execution on a goroutine of its own.
+type job struct {
+	cancel  context.CancelCauseFunc
+	queued  chan int // position
+	running chan struct{}
+	out     *protocol.Outcome
+	err     error
+	done    chan struct{}
+}
+
+// start executes r, of identity.
+func (b *bench) start(identity string, r executor.Request) *job {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	j := &job{cancel: cancel, queued: make(chan int, 10), running: make(chan struct{}), done: make(chan struct{})}
+	r.Identity = identity
+	r.OnState = func(s protocol.State) {
+		if s.State == protocol.StateQueued {
+			j.queued <- s.Position
+		} else {
+			close(j.running)
+		}
+	}
+	go func() {
+		defer close(j.done)
+		j.out, j.err = b.Execute(ctx, r)
+	}()
+	return j
+}
+
+// isRunning waits until j runs, isQueued until it waits.
+func (j *job) isRunning(t *testing.T) {
+	t.Helper()
+	select {
+	case <-j.running:
+	case <-time.After(10 * time.Second):
+		t.Fatal("does not run")
+	}
+}
+
+func (j *job) isQueued(t *testing.T) int {
+	t.Helper()
+	select {
+	case n := <-j.queued:
+		return n
+	case <-time.After(10 * time.Second):
+		t.Fatal("is not queued")
+		return 0
+	}
+}
+
+// end cancels j and waits for it.
+func (j *job) end() {
+	j.cancel(nil)
+	<-j.done
+}
+
+// TestA1: over the limits a request is turned away at once, with a hint when to come back.
+func TestA1(t *testing.T) {
+	c := testConfig()
+	c.Workers, c.Queue, c.QueuePerIdentity = 2, 3, 3
+	b := insideBench(t, c)
+	var jobs []*job
+	for i := range 5 {
+		j := b.start("a", script("wait"))
+		if i < 2 {
+			j.isRunning(t)
+		} else if got := j.isQueued(t); got != i-1 {
+			t.Errorf("request %d is at %d", i, got)
+		}
+		jobs = append(jobs, j)
+	}
+	timed(t, 0, 100*time.Millisecond, func() {
+		out, err := b.Execute(t.Context(), script("return 1"))
+		var e *protocol.Error
+		if !errors.As(err, &e) || e.Type != protocol.Overloaded || e.RetryAfterMs < 10 || out != nil {
+			t.Errorf("got %+v, %v", out, err)
+		}
+	})
+	s := b.Stats()
+	if s.Running != 2 || s.Queued != 3 || s.Identities["a"] != (Load{Queued: 3, Running: 2}) || s.Totals.Overloaded != 1 {
+		t.Errorf("stats %+v", s)
+	}
+	if b.count(Overload) != 1 {
+		t.Error("no event")
+	}
+	for _, j := range jobs {
+		j.end()
+		want(t, j.out, protocol.Cancelled, "")
+	}
+	b.works()
+}
+
+func TestQueuePerIdentity(t *testing.T) {
+	c := testConfig()
+	c.Queue, c.QueuePerIdentity = 4, 1
+	b := insideBench(t, c)
+	runs := b.start("a", script("wait"))
+	defer runs.end()
+	runs.isRunning(t)
+	waits := b.start("a", script("wait"))
+	defer waits.end()
+	waits.isQueued(t)
+	r := script("return 1")
+	r.Identity = "a"
+	if _, err := b.Execute(t.Context(), r); !errors.Is(err, protocol.Overloaded) {
+		t.Errorf("got %v", err)
+	}
+	other := b.start("b", script("return 1"))
+	if got := other.isQueued(t); got != 2 {
+		t.Errorf("the other waits at %d", got)
+	}
+	other.end()
+}
+
+func TestQueueTimeout(t *testing.T) {
+	c := testConfig()
+	c.QueueTimeout = 100 * time.Millisecond
+	b := insideBench(t, c)
+	busy := b.start("a", script("wait"))
+	defer busy.end()
+	busy.isRunning(t)
+	timed(t, 100*time.Millisecond, time.Second, func() {
+		if _, err := b.Execute(t.Context(), script("return 1")); !errors.Is(err, protocol.QueueTimeout) {
+			t.Errorf("got %v", err)
+		}
+	})
+	if s := b.Stats(); s.Queued != 0 || s.Totals.QueueTimeouts != 1 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// TestA3: simultaneous requests never pass the limits, and each is answered one way or the other.
+func TestA3(t *testing.T) {
+	c := testConfig()
+	c.Workers, c.Queue, c.QueuePerIdentity = 4, 20, 20
+	b := insideBench(t, c)
+	var live, most, ok, refused atomic.Int64
+	var all sync.WaitGroup
+	for i := range 500 {
+		all.Go(func() {
+			r := script("calls tools.echo []", "return 1")
+			r.Identity = fmt.Sprint(i % 3)
+			r.Call = func(context.Context, executor.ToolCall) (protocol.Value, error) {
+				n := live.Add(1)
+				for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+				}
+				time.Sleep(time.Millisecond) // long enough for others to be let in by mistake
+				live.Add(-1)
+				return protocol.Value("1"), nil
+			}
+			switch _, err := b.Execute(t.Context(), r); {
+			case err == nil:
+				ok.Add(1)
+			case errors.Is(err, protocol.Overloaded):
+				refused.Add(1)
+			default:
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	all.Wait()
+	if most.Load() > 4 || ok.Load() < 24 || ok.Load()+refused.Load() != 500 {
+		t.Errorf("%d ran at once, %d were served, %d refused", most.Load(), ok.Load(), refused.Load())
+	}
+	if s := b.Stats(); s.Running != 0 || s.Queued != 0 || len(s.Identities) != 0 {
+		t.Errorf("stats at rest %+v", s)
+	}
+}
+
+// TestA5: callers that give up while queued free their places.
+func TestA5(t *testing.T) {
+	b := insideBench(t, testConfig())
+	busy := b.start("a", script("wait"))
+	busy.isRunning(t)
+	for range 20 {
+		var jobs []*job
+		for range 4 {
+			j := b.start("a", script("return 1"))
+			j.isQueued(t)
+			jobs = append(jobs, j)
+		}
+		for _, j := range jobs {
+			j.end()
+			want(t, j.out, protocol.Cancelled, "")
+			if j.out.Logs == nil || j.out.Stats.QueueMs <= 0 {
+				t.Errorf("outcome %+v", j.out)
+			}
+		}
+	}
+	if s := b.Stats(); s.Queued != 0 || s.Running != 1 || s.Totals.Left != 80 {
+		t.Errorf("stats %+v", s)
+	}
+	busy.end()
+	for range 10 {
+		b.works()
+	}
+}
+
+// TestFairness: a newcomer does not wait behind all requests of somebody else.
+func TestFairness(t *testing.T) {
+	c := testConfig()
+	c.Queue, c.QueuePerIdentity = 20, 20
+	b := insideBench(t, c)
+	busy := b.start("greedy", script("wait"))
+	busy.isRunning(t)
+	var mu sync.Mutex
+	var order []string
+	var jobs []*job
+	add := func(identity string, position int) {
+		r := script("calls tools.echo []", "return 1")
+		r.Call = func(context.Context, executor.ToolCall) (protocol.Value, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, identity)
+			return nil, nil
+		}
+		j := b.start(identity, r)
+		if got := j.isQueued(t); got != position {
+			t.Errorf("%s is told %d, want %d", identity, got, position)
+		}
+		jobs = append(jobs, j)
+	}
+	for i := range 6 {
+		add("greedy", i+1)
+	}
+	add("modest", 2)
+	add("modest", 4)
+	add("third", 3)
+	busy.end()
+	for _, j := range jobs {
+		<-j.done
+	}
+	if got, want := fmt.Sprint(order), "[greedy modest third greedy modest greedy greedy greedy greedy]"; got != want {
+		t.Errorf("order %s, want %s", got, want)
+	}
+}
+
+// TestCancelRunning: the worker is told, and its outcome has the logs so far.
+func TestCancelRunning(t *testing.T) {
+	b := childBench(t, testConfig())
+	j := b.start("a", script("log before", "wait"))
+	j.isRunning(t)
+	j.cancel(errors.New("somebody pressed the button"))
+	<-j.done
+	want(t, j.out, protocol.Cancelled, "")
+	if j.out.Error.Message != "somebody pressed the button" || len(j.out.Logs) != 1 {
+		t.Errorf("outcome %+v, %v", j.out, j.out.Error)
+	}
+	if b.count(WorkerCrashed) != 0 {
+		t.Error("a worker that obeyed was killed")
+	}
+	b.works()
+}
+
+// TestT20: a caller that leaves stops the engine, also one that will not be told.
+func TestT20(t *testing.T) {
+	b := childBench(t, testConfig())
+	for _, last := range []string{"hang", "silent", "exit 77"} {
+		j := b.start("a", script("log before", "sleep 50ms", last))
+		j.isRunning(t)
+		timed(t, 0, 900*time.Millisecond, j.end)
+		want(t, j.out, protocol.Cancelled, "")
+		b.works()
+	}
+}
+
+func TestDeadContextRunsNothing(t *testing.T) {
+	b := insideBench(t, testConfig())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	out, err := b.Execute(ctx, script("return 1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, out, protocol.Cancelled, "")
+}
+
+func TestRefusesBadRequests(t *testing.T) {
+	b := insideBench(t, testConfig())
+	for name, c := range map[string]struct {
+		change func(*executor.Request)
+		want   protocol.Type
+	}{
+		"no code":         {func(r *executor.Request) { r.Code = "" }, protocol.InvalidCode},
+		"negative limit":  {func(r *executor.Request) { r.Limits.CPUMs = -1 }, protocol.InvalidParams},
+		"input no JSON":   {func(r *executor.Request) { r.Input = protocol.Value("{") }, protocol.InvalidParams},
+		"provider's name": {func(r *executor.Request) { r.Providers[0].Name = "a b" }, protocol.InvalidProvider},
+	} {
+		r := script("return 1")
+		c.change(&r)
+		if _, err := b.Execute(t.Context(), r); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	big := script("return 1")
+	big.Modules = map[string]protocol.ModuleSource{}
+	for i := range 5 {
+		big.Modules[fmt.Sprint(i)] = protocol.ModuleSource{Source: string(make([]byte, 15<<20))}
+	}
+	if _, err := b.Execute(t.Context(), big); !errors.Is(err, protocol.InvalidParams) {
+		t.Errorf("too large: got %v", err)
+	}
+}
+
+// TestC7: closing with work in flight ends all of it, and nothing is left.
+func TestC7(t *testing.T) {
+	c := testConfig()
+	c.Workers, c.Queue, c.QueuePerIdentity = 3, 10, 10
+	b := childBench(t, c)
+	scripts := []executor.Request{script("wait"), script("hang"), script("silent")}
+	var runs, waits []*job
+	for _, r := range scripts {
+		j := b.start("a", r)
+		j.isRunning(t)
+		runs = append(runs, j)
+	}
+	for range 5 {
+		j := b.start("a", script("return 1"))
+		j.isQueued(t)
+		waits = append(waits, j)
+	}
+	timed(t, 0, 4*time.Second, func() {
+		var all sync.WaitGroup
+		for range 3 { // from several goroutines at once
+			all.Go(func() {
+				if err := b.Close(); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+			})
+		}
+		all.Wait()
+	})
+	for _, j := range runs {
+		<-j.done
+		want(t, j.out, protocol.Cancelled, "")
+	}
+	for _, j := range waits {
+		<-j.done
+		if !errors.Is(j.err, protocol.Draining) {
+			t.Errorf("queued: %+v, %v", j.out, j.err)
+		}
+	}
+	if _, err := b.Execute(t.Context(), script("return 1")); !errors.Is(err, protocol.Draining) {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := b.WaitReady(t.Context()); !errors.Is(err, protocol.Draining) {
+		t.Errorf("WaitReady after Close: %v", err)
+	}
+	if s := b.Stats(); s.Running+s.Idle+s.Starting+s.Restoring+s.Leaving != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestCloseWhileStarting(t *testing.T) {
+	for range 5 {
+		c := testConfig()
+		c.Workers = 4
+		b := newBench(t, c, realOutside())
+		timed(t, 0, 4*time.Second, func() { b.Close() })
+	}
+}

@@ -15,9 +15,9 @@ import (
 	"github.com/executord/executord/sandbox/v8"
 )
 
-// A spare isolate is made before its program is known, with these limits; Begin moves them to the program's.
+// A spare isolate is made before its program is known, with these limits; Begin lowers them to the program's.
 const (
-	spareHeapBytes   = 64 << 20
+	spareHeapBytes   = 2 << 30 // V8's pointers reach 4 GiB
 	spareBufferBytes = 64 << 20
 )
 

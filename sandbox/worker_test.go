@@ -492,3 +492,24 @@ func TestNativeFaults(t *testing.T) {
 		})
 	}
 }
+
+func TestHeapLimitsOfEverySize(t *testing.T) {
+	p := ready(t, workertest.Binary(t))
+	for _, mib := range []int64{8, 64, 256} {
+		limits := func(l *worker.Limits) { l.HeapBytes = mib << 20 }
+		e := p.run(job{code: "const a = []; for(;;) a.push({x: a.length})", limits: limits})
+		if e.err == nil || e.err.Type != protocol.MemoryLimit {
+			t.Fatalf("%d MiB: got %s, %v, last word %v", mib, e.value, e.err, e.last)
+		}
+		got, limit := int64(e.result.PeakHeapBytes), mib<<20
+		t.Logf("%d MiB: peak %d MiB, RSS-free end", mib, got>>20)
+		if got > 2*limit+(64<<20) || got < limit/4 {
+			t.Fatalf("%d MiB: the program got %d MiB", mib, got>>20)
+		}
+		// Most of the limit can be used.
+		e = p.run(job{code: "const a = []; for(let i = 0; i < " + itoa(int(mib)) + " * 2; i++) a.push(new Array(32768).fill(i)); return a.length", limits: limits})
+		if e.value != itoa(int(mib)*2) {
+			t.Fatalf("%d MiB: a quarter of the heap gave %s, %v", mib, e.value, e.err)
+		}
+	}
+}

@@ -67,6 +67,7 @@ inline bool DecodeBase64(std::string_view text, uint8_t* out) {
     bad |= a | b | c;
     out[i++] = a << 2 | b >> 4;
     if (pad == 1) out[i++] = b << 4 | c >> 2;
+    if ((pad == 2 ? b & 15 : c & 3) != 0) return false;  // bits that mean nothing must be zero
   }
   return bad >= 0;
 }

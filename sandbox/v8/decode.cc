@@ -1,6 +1,7 @@
 // From the JSON text of the value codec to JavaScript values. Text without tags, the common case, is V8's own
 // JSON.parse; the rest is parsed here, straight into values.
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -86,7 +87,8 @@ class Decoder {
     auto r = std::from_chars(p_, end_, d);
     if (r.ec == std::errc::result_out_of_range) {
       std::string text(p_, r.ptr);
-      d = strtod(text.c_str(), nullptr);
+      d = strtod(text.c_str(), nullptr);  // too small is zero, too large is refused
+      if (std::isinf(d)) return Fault("a number is too large");
     } else if (r.ec != std::errc()) {
       return Fault("malformed JSON");
     }
@@ -145,6 +147,7 @@ class Decoder {
         continue;
       }
       Local<Value> item;
+      if (i == std::numeric_limits<uint32_t>::max()) return Fault("an array is too long");
       Step("/" + std::to_string(j), mark);
       if (!Parse(depth + 1, &item)) return false;
       if (item.IsEmpty() || !a->CreateDataProperty(c_, i++, item).FromMaybe(false)) return Fault("an array is too long");
@@ -183,16 +186,6 @@ class Decoder {
     path_.resize(mark);
     path_ += step;
   }
-  static std::string PointerKey(const std::string& key) {
-    std::string out = "/";
-    for (char ch : key) {
-      if (ch == '~') out += "~0";
-      else if (ch == '/') out += "~1";
-      else out += ch;
-    }
-    return out;
-  }
-
   bool ParseObject(int depth, Local<Value>* v) {
     const char* start = p_++;
     if (Eat('}')) {
@@ -201,13 +194,19 @@ class Decoder {
       return true;
     }
     Space();
-    if (end_ - p_ > 2 && p_[1] == '@') {
+    if (end_ - p_ > 2 && (p_[1] == '@' || EscapedAt())) {
       bool tagged = false;
       if (!ParseTag(depth, v, &tagged)) return false;
       if (tagged) return true;
       p_ = start + 1;
     }
     return ParseMembers(depth, v, v8::Object::New(iso_));
+  }
+
+  // EscapedAt tells whether a key starts with an '@' in disguise.
+  bool EscapedAt() {
+    static const std::string_view at = "\"\\u0040";
+    return static_cast<size_t>(end_ - p_) > at.size() && std::string_view(p_, at.size()) == at;
   }
 
   // ParseMembers reads what follows the brace of a plain object.
@@ -220,7 +219,7 @@ class Decoder {
       Local<Value> item;
       Space();
       if (!ParseString(&key) || !Want(':')) return Fault("malformed JSON");
-      if (refs_) Step(PointerKey(Utf8(iso_, key)), mark);
+      if (refs_) Step(PointerStep(Wtf8(iso_, key)), mark);
       if (!Parse(depth + 1, &item)) return false;
       if (!o->CreateDataProperty(c_, key, item).FromMaybe(false)) return Fault("an object cannot be made");
     }
@@ -232,12 +231,11 @@ class Decoder {
   // stays false and the object is read again as a plain one.
   bool ParseTag(int depth, Local<Value>* v, bool* tagged) {
     if (!OnlyKey()) return fault_.empty();
-    std::string_view name;
-    bool escaped;
-    if (!RawString(&name, &escaped) || !Want(':')) return false;
+    std::string name;
+    if (!TagText(&name) || !Want(':')) return false;
     *tagged = true;
     size_t mark = path_.size();
-    if (refs_) path_ += "/" + std::string(name);
+    if (refs_) path_ += "/" + name;
     Space();
     if (!Tag(name, depth + 1, v, mark)) return Fault("an unknown or malformed tag");
     path_.resize(mark);
@@ -276,7 +274,7 @@ class Decoder {
   bool TagText(std::string* out) {
     Local<v8::String> s;
     if (p_ == end_ || *p_ != '"' || !ParseString(&s)) return false;
-    *out = Utf8(iso_, s);
+    *out = Wtf8(iso_, s);
     return true;
   }
   bool TagNumber(Local<Value>* v);
@@ -358,6 +356,7 @@ bool Decoder::TagBigInt(Local<Value>* v) {
   if (!TagText(&text) || text.empty() || text.size() > 20000) return false;
   size_t digits = text[0] == '-' ? 1 : 0;
   if (text.size() == digits || text.find_first_not_of("0123456789", digits) != std::string::npos) return false;
+  if (text[digits] == '0' && text != "0") return false;
   // 18 digits at a time into 64-bit words, least significant first.
   std::vector<uint64_t> words{0};
   for (size_t i = digits; i < text.size(); i += 18) {
@@ -385,6 +384,7 @@ bool Decoder::TagDate(Local<Value>* v) {
     Local<Value> n;
     if (!ParseNumber(&n)) return false;
     ms = n.As<v8::Number>()->Value();
+    if (ms != std::trunc(ms) || std::fabs(ms) > 8.64e15) return false;
   }
   return v8::Date::New(c_, ms).ToLocal(v);
 }
@@ -402,6 +402,7 @@ bool Decoder::TagRegExp(Local<Value>* v) {
     if (i == std::string_view::npos || bits[i] == 0 || (all & bits[i])) return false;
     all |= bits[i];
   }
+  if ((all & v8::RegExp::kUnicode) && (all & v8::RegExp::kUnicodeSets)) return false;
   Local<v8::RegExp> r;
   v8::TryCatch tc(iso_);
   if (!v8::RegExp::New(c_, source, static_cast<v8::RegExp::Flags>(all)).ToLocal(&r)) return Fault("an invalid regular expression");
@@ -469,10 +470,11 @@ bool Decoder::TagError(int depth, Local<Value>* v, size_t mark) {
   };
   for (bool more = !Eat('}'); more; more = Comma('}')) {
     std::string key;
+    Local<v8::String> name_of;
     Space();
-    if (!TagText(&key) || !Want(':')) return false;
+    if (!ParseString(&name_of) || !Want(':')) return false;
+    key = Wtf8(iso_, name_of);
     Space();
-    std::string text;
     if (e.IsEmpty() && key == "name") {
       if (!TagText(&name)) return false;
       continue;
@@ -483,11 +485,12 @@ bool Decoder::TagError(int depth, Local<Value>* v, size_t mark) {
     }
     make();
     Local<Value> x;
-    Step(PointerKey(key), at);
+    if (key == "stack" && (p_ == end_ || *p_ != '"')) return false;
+    Step(PointerStep(key), at);
     if (!Parse(depth + 1, &x)) return false;
     bool hidden = key == "stack" || key == "cause" || key == "errors" || key == "name" || key == "message";
     if (hidden) Define(iso_, c_, e, key, x);
-    else if (!e->CreateDataProperty(c_, Str(iso_, key), x).FromMaybe(false)) return Fault("an Error cannot be made");
+    else if (!e->CreateDataProperty(c_, name_of, x).FromMaybe(false)) return Fault("an Error cannot be made");
   }
   make();
   *v = e;
@@ -551,7 +554,7 @@ bool Decoder::TagUtf16(Local<Value>* v) {
 
 bool Decoder::TagBoxed(int depth, Local<Value>* v, size_t mark) {
   Local<Value> inner;
-  if (!Parse(depth + 1, &inner) || inner->IsObject() || inner->IsNullOrUndefined()) return false;
+  if (!Want('[') || !Parse(depth + 1, &inner) || !Want(']') || inner->IsObject() || inner->IsNullOrUndefined() || inner->IsSymbol()) return false;
   Local<v8::Object> o;
   if (!inner->ToObject(c_).ToLocal(&o)) return false;
   Place(mark, o);
@@ -565,7 +568,7 @@ v8::MaybeLocal<v8::Value> Decode(ex_isolate* s, v8::Local<v8::Context> c, std::s
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"' && memchr(text.data(), '\\', text.size()) == nullptr) {
     return Str(s->iso, text.substr(1, text.size() - 2));  // one plain string: the commonest large value
   }
-  if (text.find("\"@") == std::string_view::npos) {
+  if (text.find("\"@") == std::string_view::npos && text.find("\"\\u0040") == std::string_view::npos) {
     v8::Local<v8::Value> v;
     if (text.size() > static_cast<size_t>(v8::String::kMaxLength)) return {};
     if (!v8::JSON::Parse(c, Str(s->iso, text)).ToLocal(&v)) return {};

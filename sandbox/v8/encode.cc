@@ -84,13 +84,7 @@ class Encoder {
     if (at.index >= 0) p += "/" + std::to_string(at.index);
     if (at.index2 >= 0) p += "/" + std::to_string(at.index2);
     if (at.key.IsEmpty()) return p;
-    p += '/';
-    for (char ch : Utf8(iso_, at.key)) {
-      if (ch == '~') p += "~0";
-      else if (ch == '/') p += "~1";
-      else p += ch;
-    }
-    return p;
+    return p + PointerStep(Wtf8(iso_, at.key));
   }
 
   bool WriteDouble(double d) {
@@ -193,11 +187,8 @@ class Encoder {
     return Put("\"}");
   }
 
-  // WriteKey writes a property name; one with a lone surrogate has no JSON form.
-  bool WriteKey(Local<v8::String> key, const Step& at) {
-    size_t mark = out_.size();
-    if (!WriteString(key)) return false;
-    if (out_[mark] == '{') return Refuse(at, "a property name with a lone surrogate cannot leave the sandbox");
+  bool WriteKey(Local<v8::String> key) {
+    if (!WriteText(key)) return false;
     out_ += ':';
     return true;
   }
@@ -212,7 +203,7 @@ class Encoder {
     for (auto it = first; it != last; ++it) {
       if (objects_[it->second] == o) {
         Put("{\"@ref\":");
-        WriteUtf8(Pointer(steps_[it->second]));
+        WriteWtf8(Pointer(steps_[it->second]));
         return Put("}");
       }
     }
@@ -223,13 +214,38 @@ class Encoder {
     return Dispatch(o, self, depth + 1);
   }
 
-  void WriteUtf8(const std::string& text) {
+  // WriteWtf8 writes text whose lone surrogates are three bytes each (WTF-8), as Wtf8 gives it.
+  void WriteWtf8(const std::string& text) {
     out_ += '"';
-    for (char ch : text) {
-      if (static_cast<unsigned char>(ch) < 0x20 || ch == '"' || ch == '\\') Escape(static_cast<unsigned char>(ch));
-      else out_ += ch;
+    for (size_t i = 0; i < text.size(); i++) {
+      unsigned char ch = text[i];
+      if (ch == 0xed && i + 2 < text.size() && static_cast<unsigned char>(text[i + 1]) >= 0xa0) {
+        PutEscape(0xd000 | (text[i + 1] & 0x3f) << 6 | (text[i + 2] & 0x3f));
+        i += 2;
+      } else if (ch < 0x20 || ch == '"' || ch == '\\') {
+        Escape(ch);
+      } else {
+        out_ += text[i];
+      }
     }
     out_ += '"';
+  }
+
+  void PutEscape(uint16_t unit) {
+    static const char hex[] = "0123456789abcdef";
+    Put("\\u");
+    for (int shift = 12; shift >= 0; shift -= 4) out_ += hex[unit >> shift & 15];
+  }
+
+  // WriteText writes a string where a tag wants JSON's own: a lone surrogate is an escape there.
+  bool WriteText(Local<v8::String> str) {
+    if (static_cast<size_t>(str->Length()) > limits_.bytes) return TooLarge();
+    size_t mark = out_.size();
+    if (!WriteString(str)) return false;
+    if (out_[mark] != '{') return true;
+    out_.resize(mark);
+    WriteWtf8(Wtf8(iso_, str));
+    return true;
   }
 
   bool Dispatch(Local<v8::Object> o, int self, int depth) {
@@ -272,13 +288,12 @@ class Encoder {
   bool WriteArray(Local<v8::Array> a, int self, int depth) {
     out_ += '[';
     uint32_t n = a->Length();
-    bool first = true;
+    int64_t place = -1;  // among the items of the text, where a run of holes is one
     for (uint32_t i = 0; i < n; i++) {
-      Step at{self, nullptr, i, {}};
+      Step at{self, nullptr, ++place, {}};
       Local<Value> v;
       if (!Read(a, v8::Integer::NewFromUnsigned(iso_, i), at, &v)) return false;
-      if (!first) out_ += ',';
-      first = false;
+      if (place > 0) out_ += ',';
       if (v->IsUndefined() && !a->HasRealIndexedProperty(c_, i).FromMaybe(true)) {
         uint32_t end = HolesEnd(a, i, n);
         if (++nodes_ > limits_.nodes) return Write(v, at, depth);
@@ -347,7 +362,7 @@ class Encoder {
 
   bool WriteMember(Local<v8::Object> o, Local<v8::String> key, const Step& at, int depth) {
     Local<Value> v;
-    if (!WriteKey(key, at) || !Read(o, key, at, &v)) return false;
+    if (!WriteKey(key) || !Read(o, key, at, &v)) return false;
     return Write(v, at, depth);
   }
 
@@ -362,7 +377,7 @@ class Encoder {
     static const std::pair<int, char> flags[] = {{v8::RegExp::kHasIndices, 'd'}, {v8::RegExp::kGlobal, 'g'}, {v8::RegExp::kIgnoreCase, 'i'}, {v8::RegExp::kMultiline, 'm'},
                                                  {v8::RegExp::kDotAll, 's'}, {v8::RegExp::kUnicode, 'u'}, {v8::RegExp::kUnicodeSets, 'v'}, {v8::RegExp::kSticky, 'y'}};
     Put("{\"@regexp\":[");
-    if (!WriteString(r->GetSource())) return false;
+    if (!WriteText(r->GetSource())) return false;
     Put(",\"");
     for (auto [bit, ch] : flags) {
       if (r->GetFlags() & bit) out_ += ch;
@@ -404,7 +419,7 @@ class Encoder {
       if (v->IsSymbol() || !v->ToString(c_).ToLocal(&text)) return tc.HasTerminated() ? ReadFailed(tc, at) : Put("\"\"");
       v = text;
     }
-    return WriteString(v.As<v8::String>());
+    return WriteText(v.As<v8::String>());
   }
 
   bool WriteError(Local<v8::Object> e, int self, int depth) {
@@ -488,7 +503,7 @@ class Encoder {
     else if (o->IsStringObject()) inner = o.As<v8::StringObject>()->ValueOf();
     else if (o->IsBooleanObject()) inner = v8::Boolean::New(iso_, o.As<v8::BooleanObject>()->ValueOf());
     else inner = o.As<v8::BigIntObject>()->ValueOf();
-    return Put("{\"@boxed\":") && Write(inner, {self, "@boxed", -1, {}}, depth) && Put("}");
+    return Put("{\"@boxed\":[") && Write(inner, {self, "@boxed", 0, {}}, depth) && Put("]}");
   }
 
   ex_isolate* s_;

@@ -28,6 +28,44 @@ std::string Utf8(v8::Isolate* iso, v8::Local<v8::Value> v) {
   return *u ? std::string(*u, u.length()) : std::string();
 }
 
+std::string Wtf8(v8::Isolate* iso, v8::Local<v8::String> s) {
+  v8::String::Value units(iso, s);
+  std::string out;
+  bool lone = false;
+  for (uint32_t i = 0; i < units.length(); i++) {
+    uint16_t u = (*units)[i];
+    if (u < 0xd800 || u > 0xdfff) continue;
+    bool pair = u <= 0xdbff && i + 1 < units.length() && (*units)[i + 1] >= 0xdc00 && (*units)[i + 1] <= 0xdfff;
+    if (pair) i++;
+    else lone = true;
+  }
+  if (!lone) return Utf8(iso, s);
+  for (uint32_t i = 0; i < units.length(); i++) {
+    uint32_t u = (*units)[i];
+    if (u >= 0xd800 && u <= 0xdbff && i + 1 < units.length() && (*units)[i + 1] >= 0xdc00 && (*units)[i + 1] <= 0xdfff) {
+      u = 0x10000 + ((u - 0xd800) << 10) + ((*units)[++i] - 0xdc00);
+      out += {static_cast<char>(0xf0 | u >> 18), static_cast<char>(0x80 | (u >> 12 & 0x3f)), static_cast<char>(0x80 | (u >> 6 & 0x3f)), static_cast<char>(0x80 | (u & 0x3f))};
+    } else if (u < 0x80) {
+      out += static_cast<char>(u);
+    } else if (u < 0x800) {
+      out += {static_cast<char>(0xc0 | u >> 6), static_cast<char>(0x80 | (u & 0x3f))};
+    } else {
+      out += {static_cast<char>(0xe0 | u >> 12), static_cast<char>(0x80 | (u >> 6 & 0x3f)), static_cast<char>(0x80 | (u & 0x3f))};
+    }
+  }
+  return out;
+}
+
+std::string PointerStep(const std::string& key) {
+  std::string out = "/";
+  for (char ch : key) {
+    if (ch == '~') out += "~0";
+    else if (ch == '/') out += "~1";
+    else out += ch;
+  }
+  return out;
+}
+
 ex_buf Buf(std::string_view s) {
   ex_buf b{static_cast<char*>(malloc(s.size() + 1)), s.size()};
   if (b.p == nullptr) std::terminate();
@@ -242,11 +280,23 @@ namespace {
 // ending cleanly (measured on V8 13.6).
 size_t NearHeapLimit(void* data, size_t current, size_t) {
   auto* s = static_cast<ex_isolate*>(data);
-  if (current < s->heap_limit) return s->heap_limit;  // made smaller than its program may be
   s->memory_hit = true;
   s->iso->TerminateExecution();
   return current + std::max<size_t>(current, 64u << 20);
 }
+
+// V8 can lower the limit of a living isolate but not raise it, and an isolate may wait for a program whose limit is not
+// known yet. So it is made with a young generation that fits any program, and an old one up to the given limit.
+constexpr size_t kYoung = 12u << 20;
+
+void SetHeap(v8::ResourceConstraints* c, size_t heap_bytes) {
+  c->set_max_young_generation_size_in_bytes(kYoung);
+  c->set_initial_old_generation_size_in_bytes(std::min<size_t>(heap_bytes / 2, 16u << 20));
+  c->set_max_old_generation_size_in_bytes(heap_bytes);
+}
+
+// OldLimit is what of a heap is left for the old generation.
+size_t OldLimit(size_t heap_bytes) { return heap_bytes > 2 * kYoung ? heap_bytes - kYoung : heap_bytes / 2; }
 
 uint64_t SampleHeap(ex_isolate* s) {
   v8::HeapStatistics h;
@@ -299,7 +349,7 @@ ex_isolate* ex_isolate_new(const ex_options* o, ex_error* err) {
   params.array_buffer_allocator = s->allocator.get();
   params.external_references = ExternalReferences();
   params.allow_atomics_wait = false;
-  params.constraints.ConfigureDefaultsFromHeapSize(0, o->heap_bytes);
+  SetHeap(&params.constraints, o->heap_bytes);
   InstallDeathHandlers(&params);
   if (o->blob.n > 0) {
     s->blob = {o->blob.p, static_cast<int>(o->blob.n)};
@@ -373,9 +423,8 @@ void ex_stats_read(ex_isolate* s, ex_stats* out) {
 
 ex_error ex_begin(ex_isolate* s, ex_view config, uint64_t heap_bytes, uint64_t buffer_bytes, int depth, int nodes, uint64_t message_bytes) {
   s->allocator->SetLimit(buffer_bytes);
-  s->heap_limit = heap_bytes;
   // Removing the callback is the one way in V8's API to lower the limit of a living isolate.
-  s->iso->RemoveNearHeapLimitCallback(NearHeapLimit, heap_bytes);
+  s->iso->RemoveNearHeapLimitCallback(NearHeapLimit, OldLimit(heap_bytes));
   s->iso->AddNearHeapLimitCallback(NearHeapLimit, s);
   s->codec = {depth, nodes, message_bytes};
   Scope scope(s);

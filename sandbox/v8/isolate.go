@@ -233,7 +233,8 @@ func (i *Isolate) enter() error {
 	return nil
 }
 
-// Limits that hold for the program about to run, in place of the Config's; all positive.
+// Limits that hold for the program about to run; all positive. HeapBytes is at most the Config's, BufferBytes replaces
+// the Config's.
 type Limits struct {
 	HeapBytes, BufferBytes int64
 	Depth, Nodes           int   // of one encoded or decoded value

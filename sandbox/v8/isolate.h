@@ -95,7 +95,6 @@ struct ex_isolate {
   v8::Global<v8::Value> input;
   bool call_entry = false;
 
-  size_t heap_limit = 0;  // of the program; 0 before one began
   std::atomic<bool> memory_hit{false}, stopped{false};  // V8 forgets a termination once no JavaScript is on the stack
   std::atomic<uint64_t> heap_sample{0}, heap_peak{0};
 };
@@ -106,6 +105,10 @@ inline ex_isolate* Self(v8::Isolate* iso) { return static_cast<ex_isolate*>(iso-
 
 v8::Local<v8::String> Str(v8::Isolate* iso, std::string_view s);
 std::string Utf8(v8::Isolate* iso, v8::Local<v8::Value> v);
+// Wtf8 is Utf8 that keeps lone surrogates, as three bytes each.
+std::string Wtf8(v8::Isolate* iso, v8::Local<v8::String> s);
+// PointerStep is "/" and a key, escaped as RFC 6901 asks.
+std::string PointerStep(const std::string& key);
 ex_buf Buf(std::string_view s);
 inline std::string_view View(ex_view v) { return {v.p, v.n}; }
 ex_error Fail(int kind, std::string_view message);

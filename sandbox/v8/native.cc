@@ -109,13 +109,22 @@ const char* PrimitiveClass(Local<Value> v) {
   return "symbol";
 }
 
+// IsClassText tells a class's source from that of an arrow function whose parameter starts with the word.
+bool IsClassText(const std::string& text) {
+  if (text.compare(0, 5, "class") != 0) return false;
+  unsigned char next = text.size() > 5 ? text[5] : 0;
+  if (isalnum(next) || next == '_' || next == '$' || next == '\\' || next >= 0x80) return false;
+  size_t word = text.find_first_not_of(" \n\t", 5);
+  return word == std::string::npos || text[word] != '=';
+}
+
 const char* FunctionClass(v8::Isolate* iso, Local<Value> v) {
   if (v->IsGeneratorFunction()) return v->IsAsyncFunction() ? "AsyncGeneratorFunction" : "GeneratorFunction";
   if (v->IsAsyncFunction()) return "AsyncFunction";
   Local<v8::String> text;
   v8::TryCatch tc(iso);
   // Only a class's own source starts with this word; for functions V8 gives the source without running the program.
-  if (v.As<v8::Function>()->FunctionProtoToString(iso->GetCurrentContext()).ToLocal(&text) && Utf8(iso, text).compare(0, 5, "class") == 0) return "Class";
+  if (v.As<v8::Function>()->FunctionProtoToString(iso->GetCurrentContext()).ToLocal(&text) && IsClassText(Utf8(iso, text))) return "Class";
   return "Function";
 }
 

@@ -88,7 +88,7 @@ func (r *recorder) MapPosition(_ string, line, column int) (int, int) { return l
 
 func open(t testing.TB, r *recorder) *Isolate {
 	t.Helper()
-	iso, err := New(Config{Snapshot: snapshot(), HeapBytes: 64 << 20, BufferBytes: 64 << 20, AllowEval: true, AllowWasm: true, Host: r})
+	iso, err := New(Config{Snapshot: snapshot(), HeapBytes: 2 << 30, BufferBytes: 64 << 20, AllowEval: true, AllowWasm: true, Host: r})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,8 @@ type WorkerInfo struct {
 	Layers     []string // isolation that the worker says is in force
 }
 
-// Stats returns counters that are derived from the live state, all at the same moment.
+// Stats returns counters that are derived from the live state, all at the same moment. Queued can be over
+// Config.Queue by the workers that are just being made ready: what is bounded is who waits and who runs together.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

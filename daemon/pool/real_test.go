@@ -1,0 +1,128 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// realBench is a pool over the worker binary that the build made; without one the test is skipped.
+func realBench(t testing.TB, c Config) *bench {
+	t.Helper()
+	dir := os.Getenv("EXECUTORD_TEST_BIN")
+	if dir == "" {
+		t.Skip("EXECUTORD_TEST_BIN does not say where executor-worker is: run make test")
+	}
+	l, err := NewChild(t.Context(), ChildConfig{Path: filepath.Join(dir, "executor-worker")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Launcher = l
+	b := newBench(t, c, realOutside())
+	b.waitReady()
+	return b
+}
+
+// program is a request for real JavaScript, with an echo.
+func program(code string) executor.Request {
+	r := script(code)
+	r.Form = protocol.FormScript
+	return r
+}
+
+// TestRealWorker: the pool and the worker binary agree on every kind of ending.
+func TestRealWorker(t *testing.T) {
+	b := realBench(t, testConfig())
+	cases := []struct {
+		name  string
+		code  string
+		limit protocol.Limits
+		want  protocol.Type // empty for a value
+		value string
+	}{
+		{name: "value", code: "return [1, 'é', new Date(0)]", value: `[1,"é",{"@date":0}]`},
+		{name: "tool", code: "return await tools.echo(1, {a: 2})", value: `[1,{"a":2}]`},
+		{name: "tool in a path", code: "return await db.users.get(3)", value: `[3]`},
+		{name: "T22", code: "return 200", limit: protocol.Limits{WallMs: 10_000}, value: "200"},
+		{name: "exception", code: "throw new TypeError('no')", want: protocol.Exception},
+		{name: "syntax", code: "ls -la | grep x", want: protocol.Syntax},
+		{name: "T1", code: "await new Promise(() => setInterval(() => {}, 10))", limit: protocol.Limits{WallMs: 500}, want: protocol.WallTimeout},
+		{name: "T9", code: "for (;;);", limit: protocol.Limits{WallMs: 1}, want: protocol.WallTimeout},
+		{name: "T11", code: "for (;;);", limit: protocol.Limits{CPUMs: 200}, want: protocol.CPUTimeout},
+		{name: "T13", code: "return Array.prototype.indexOf.call({length: 2 ** 53 - 1}, 1)", limit: protocol.Limits{CPUMs: 300}, want: protocol.CPUTimeout},
+		{name: "total", code: "for (;;) await tools.echo()", limit: protocol.Limits{TotalMs: 300, ToolCalls: 1e6}, want: protocol.TotalTimeout},
+		{name: "deadlock", code: "await new Promise(() => {})", want: protocol.Deadlock},
+		{name: "M12", code: "const a = []; for (;;) a.push(new Array(1e5).fill(1.5))", limit: protocol.Limits{HeapMiB: 16}, want: protocol.MemoryLimit},
+		{name: "tool limit", code: "for (let i = 0; i < 21; i++) await tools.echo(i)", want: protocol.ToolLimit},
+		{name: "result too large", code: "return 'x'.repeat(2 << 20)", want: protocol.ResultTooLarge},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := program("console.log('before');\n" + c.code)
+			r.Limits = c.limit
+			out := b.run(r)
+			if c.want == "" {
+				if string(out.Value) != c.value {
+					t.Errorf("got %s, %v", out.Value, out.Error)
+				}
+			} else {
+				want(t, out, c.want, "")
+			}
+			printed := c.want != protocol.Syntax && c.limit.WallMs != 1 // else it may be stopped before
+			if printed && (len(out.Logs) == 0 || out.Logs[0].Text != "before") {
+				t.Errorf("logs %+v", out.Logs)
+			}
+		})
+	}
+	if out := b.run(program("return 42")); string(out.Value) != "42" {
+		t.Errorf("at the end: %v", out.Error)
+	}
+}
+
+// TestG3: cancelling at random points always ends the program.
+func TestG3(t *testing.T) {
+	c := testConfig()
+	c.Workers = 2
+	b := realBench(t, c)
+	for i := range 100 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%25)*time.Millisecond)
+		begin := time.Now()
+		r := program("for (;;) { await tools.echo(1); for (let i = 0; i < 1e5; i++); }")
+		r.Limits.ToolCalls = 1e6
+		out, err := b.Execute(ctx, r)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, out, protocol.Cancelled, "")
+		if took := time.Since(begin); took > 2*time.Second {
+			t.Errorf("took %s", took)
+		}
+	}
+}
+
+// TestC17: a thousand executions leave nothing behind; the bench counts.
+func TestC17(t *testing.T) {
+	c := testConfig()
+	c.WorkerMaxExecutions = 200
+	b := realBench(t, c)
+	for i := range 1000 {
+		out := b.run(program(fmt.Sprintf("return await tools.echo(%d)", i)))
+		if string(out.Value) != fmt.Sprintf("[%d]", i) {
+			t.Fatalf("execution %d: %s, %v", i, out.Value, out.Error)
+		}
+	}
+}
+
+func BenchmarkRealExecute(b *testing.B) {
+	p := realBench(b, testConfig())
+	for b.Loop() {
+		p.run(program("return 1"))
+	}
+}

@@ -1,0 +1,145 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// socketMode is that of unix sockets: the service's user and group may connect.
+const socketMode = 0o660
+
+// listenAll opens all addresses, or none.
+func listenAll(addresses []string) (ls []net.Listener, err error) {
+	if len(addresses) == 0 {
+		return nil, errors.New("cannot listen on no address")
+	}
+	for _, a := range addresses {
+		l, err := listen(a)
+		if err != nil {
+			closeAll(ls)
+			return nil, fmt.Errorf("cannot listen on %s: %w", a, err)
+		}
+		ls = append(ls, l)
+	}
+	return ls, nil
+}
+
+func closeAll(ls []net.Listener) {
+	for _, l := range ls {
+		_ = l.Close()
+	}
+}
+
+// listen opens unix:/path or tcp://address:port.
+func listen(address string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return listenUnix(strings.TrimPrefix(path, "//"))
+	}
+	if hostport, ok := strings.CutPrefix(address, "tcp://"); ok {
+		return listenTCP(hostport)
+	}
+	return nil, errors.New("an address begins with unix: or tcp://")
+}
+
+// listenTCP takes an IP address and no name: what a name stands for is not the operator's word.
+func listenTCP(hostport string) (net.Listener, error) {
+	addr, err := netip.ParseAddrPort(strings.Replace(hostport, "localhost:", "127.0.0.1:", 1))
+	if err != nil {
+		return nil, errors.New("a tcp address is an IP address and a port")
+	}
+	return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
+}
+
+// listenUnix binds a socket that has its mode from its first moment on. A socket file that nobody listens on any more
+// is replaced; a lock on the directory keeps two services that start at once from replacing each other's.
+func listenUnix(path string) (net.Listener, error) {
+	if !filepath.IsAbs(path) {
+		return nil, errors.New("the path of a unix socket must be absolute")
+	}
+	unlock, err := lockDirectory(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	// The mask of the process is what bind(2) honours. Nothing else is made with it but, by chance, less open files.
+	old := unix.Umask(0o777 &^ socketMode)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	unix.Umask(old)
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &ownedSocket{UnixListener: l, path: path, info: info}, nil
+}
+
+// lockDirectory waits a moment for another service that is starting.
+func lockDirectory(dir string) (unlock func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for range 40 {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+			break
+		}
+		time.Sleep(50 * time.Millisecond) // flock has no deadline of its own
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot lock %s: %w", dir, err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// removeStale removes a socket that refuses connections, and nothing else.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s is there and is no socket", path)
+	}
+	c, err := net.DialTimeout("unix", path, time.Second)
+	switch {
+	case err == nil:
+		_ = c.Close()
+		return errors.New("another process listens there")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return os.Remove(path)
+	}
+	return fmt.Errorf("cannot tell whether another process listens there: %w", err)
+}
+
+// ownedSocket removes its file when it is closed, unless the file is another one by then.
+type ownedSocket struct {
+	*net.UnixListener
+	path string
+	info fs.FileInfo
+}
+
+func (s *ownedSocket) Close() error {
+	err := s.UnixListener.Close()
+	if now, statErr := os.Lstat(s.path); statErr == nil && os.SameFile(now, s.info) {
+		err = errors.Join(err, os.Remove(s.path))
+	}
+	return err
+}

@@ -1,0 +1,138 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/executord/executord/daemon/pool"
+	"github.com/executord/executord/daemon/server"
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// Settings are what the operator of the service decides. The tags are those of github.com/alecthomas/kong.
+type Settings struct {
+	Listen       []string      `env:"EXECUTORD_LISTEN" sep:"," default:"unix:/run/executord/executord.sock" placeholder:"ADDRESS" help:"Where to listen: unix:/path or tcp://127.0.0.1:port. May be repeated. Default: ${default}"`
+	Workers      int           `env:"EXECUTORD_WORKERS" default:"${workers}" help:"Programs that run at once. Default: the number of CPUs, here ${default}"`
+	Queue        int           `env:"EXECUTORD_QUEUE" default:"${queue}" help:"Requests that wait beyond those. Default: four for each CPU, here ${default}"`
+	QueueTimeout time.Duration `env:"EXECUTORD_QUEUE_TIMEOUT" default:"30s" help:"How long a request waits at most. Default: ${default}"`
+	WorkerBinary string        `env:"EXECUTORD_WORKER_BINARY" placeholder:"FILE" help:"The executor-worker to run. Default: beside this program, then in PATH"`
+	WorkerRuns   int           `name:"worker-max-executions" env:"EXECUTORD_WORKER_MAX_EXECUTIONS" default:"1000" help:"A worker process is replaced after so many programs; 1 is a fresh process for each. Default: ${default}"`
+
+	Default Limits `embed:"" prefix:"default-" group:"default" envprefix:"EXECUTORD_DEFAULT_"`
+	Max     Limits `embed:"" prefix:"max-" group:"max" envprefix:"EXECUTORD_MAX_"`
+
+	AllowUID    []uint32 `name:"allow-uid" env:"EXECUTORD_ALLOW_UID" sep:"," placeholder:"UID" help:"Users besides root and the service's own who may use unix sockets"`
+	AllowHost   []string `name:"allow-host" env:"EXECUTORD_ALLOW_HOST" sep:"," placeholder:"NAME" help:"Host headers besides those of loopback that are taken on TCP, as that of a reverse proxy"`
+	AllowOrigin []string `name:"allow-origin" env:"EXECUTORD_ALLOW_ORIGIN" sep:"," placeholder:"ORIGIN" help:"Origins of web pages that may use the service; none unless given"`
+
+	MaxSessions          int           `env:"EXECUTORD_MAX_SESSIONS" default:"256" help:"Sessions open at once. Default: ${default}"`
+	MaxSessionExecutions int           `env:"EXECUTORD_MAX_SESSION_EXECUTIONS" default:"64" help:"Programs of one session at once, waiting ones included. Default: ${default}"`
+	MaxMessageMiB        int           `name:"max-message" env:"EXECUTORD_MAX_MESSAGE" default:"32" placeholder:"MIB" help:"Size of one message. Default: ${default} MiB"`
+	PingInterval         time.Duration `env:"EXECUTORD_PING_INTERVAL" default:"15s" help:"How often a client is probed; silent for two of these it counts as gone. Default: ${default}"`
+	DrainGrace           time.Duration `env:"EXECUTORD_DRAIN_GRACE" default:"10s" help:"How long running programs may go on when the service stops. Default: ${default}"`
+
+	LogLevel slog.Level `env:"EXECUTORD_LOG_LEVEL" default:"info" placeholder:"LEVEL" help:"debug, info, warn or error. Default: ${default}"`
+}
+
+// Limits of one program. Nil means the default of package pool.
+type Limits struct {
+	CPU         *time.Duration `env:"CPU" placeholder:"TIME" help:"CPU time of a program"`
+	Wall        *time.Duration `env:"WALL" placeholder:"TIME" help:"Its own time, without waiting for tools"`
+	Total       *time.Duration `env:"TOTAL" placeholder:"TIME" help:"Its time in all"`
+	HeapMiB     *int64         `name:"heap" env:"HEAP" placeholder:"MIB" help:"Its JavaScript heap"`
+	BufferMiB   *int64         `name:"buffers" env:"BUFFERS" placeholder:"MIB" help:"Its ArrayBuffers"`
+	ResultBytes *int64         `name:"result" env:"RESULT" placeholder:"BYTES" help:"Its encoded result"`
+	LogBytes    *int64         `name:"log" env:"LOG" placeholder:"BYTES" help:"Text of its console lines"`
+	LogLines    *int64         `name:"log-lines" env:"LOG_LINES" placeholder:"N" help:"Its console lines"`
+	ToolCalls   *int64         `name:"tool-calls" env:"TOOL_CALLS" placeholder:"N" help:"Its tool calls"`
+}
+
+// Defaults are the variables of the tags that depend on the machine, and texts for the two groups of limits.
+func Defaults() map[string]string {
+	d := pool.Defaults()
+	return map[string]string{
+		"workers": fmt.Sprint(d.Workers),
+		"queue":   fmt.Sprint(d.Queue),
+		"default": "Limits where a request names none. Unless given: " + limitText(d.Limits),
+		"max":     "The most that a request may ask for. Unless given: " + limitText(d.MaxLimits),
+	}
+}
+
+func limitText(l protocol.Limits) string {
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	return fmt.Sprintf("cpu %s, wall %s, total %s, heap %d, buffers %d, result %d, log %d, log-lines %d, tool-calls %d",
+		ms(l.CPUMs), ms(l.WallMs), ms(l.TotalMs), l.HeapMiB, l.BufferMiB, l.ResultBytes, l.LogBytes, l.LogLines, l.ToolCalls)
+}
+
+// apply overwrites what is set, and refuses what is not positive.
+func (l Limits) apply(prefix string, into *protocol.Limits) error {
+	var faults []error
+	number := func(name string, v *int64, into *int64) {
+		switch {
+		case v == nil:
+		case *v <= 0:
+			faults = append(faults, fmt.Errorf("--%s-%s is %d, must be positive", prefix, name, *v))
+		default:
+			*into = *v
+		}
+	}
+	duration := func(name string, v *time.Duration, into *int64) {
+		switch {
+		case v == nil:
+		case *v < time.Millisecond:
+			faults = append(faults, fmt.Errorf("--%s-%s is %s, must be at least 1ms", prefix, name, *v))
+		default:
+			*into = v.Milliseconds()
+		}
+	}
+	duration("cpu", l.CPU, &into.CPUMs)
+	duration("wall", l.Wall, &into.WallMs)
+	duration("total", l.Total, &into.TotalMs)
+	number("heap", l.HeapMiB, &into.HeapMiB)
+	number("buffers", l.BufferMiB, &into.BufferMiB)
+	number("result", l.ResultBytes, &into.ResultBytes)
+	number("log", l.LogBytes, &into.LogBytes)
+	number("log-lines", l.LogLines, &into.LogLines)
+	number("tool-calls", l.ToolCalls, &into.ToolCalls)
+	return errors.Join(faults...)
+}
+
+// pool makes the pool's configuration, complete but for the launcher.
+func (s *Settings) pool(log *slog.Logger) (pool.Config, error) {
+	c := pool.Defaults()
+	c.Workers, c.Queue, c.QueuePerIdentity, c.QueueTimeout = s.Workers, s.Queue, s.Queue, s.QueueTimeout
+	c.WorkerMaxExecutions = s.WorkerRuns
+	c.Logger = log
+	return c, errors.Join(s.Default.apply("default", &c.Limits), s.Max.apply("max", &c.MaxLimits))
+}
+
+// server makes the server's configuration.
+func (s *Settings) server(version string, limits protocol.Limits, log *slog.Logger) (server.Config, error) {
+	const maxMiB = 1024
+	for _, positive := range []struct {
+		name string
+		n    int64
+	}{
+		{"max-sessions", int64(s.MaxSessions)},
+		{"max-session-executions", int64(s.MaxSessionExecutions)},
+		{"max-message", int64(s.MaxMessageMiB)},
+		{"ping-interval", int64(s.PingInterval)},
+		{"drain-grace", int64(s.DrainGrace)},
+	} {
+		if positive.n <= 0 {
+			return server.Config{}, fmt.Errorf("--%s must be positive", positive.name)
+		}
+	}
+	if s.MaxMessageMiB > maxMiB {
+		return server.Config{}, fmt.Errorf("--max-message is %d MiB, must be at most %d: the unit is MiB", s.MaxMessageMiB, maxMiB)
+	}
+	return server.Config{
+		Version: version, Limits: limits, Logger: log,
+		Policy:        server.Policy{UIDs: s.AllowUID, Hosts: s.AllowHost, Origins: s.AllowOrigin},
+		MaxSessions:   s.MaxSessions,
+		MaxExecutions: s.MaxSessionExecutions, MaxMessageBytes: int64(s.MaxMessageMiB) << 20,
+		PingInterval: s.PingInterval, DrainGrace: s.DrainGrace,
+	}, nil
+}

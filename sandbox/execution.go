@@ -26,7 +26,7 @@ const (
 
 // execution is one program's run. Its fields belong to the loop's goroutine but for the inbox.
 type execution struct {
-	v8.NoServices
+	services
 	request worker.Execute
 	iso     *v8.Isolate
 	send    func(worker.Message) error
@@ -41,6 +41,7 @@ type execution struct {
 	calls                      uint64
 	logLines, logBytes         int64
 	droppedLines, droppedBytes uint64
+	fault                      error // of the engine's or the library's, not of the program
 
 	inbox inbox
 }
@@ -77,13 +78,23 @@ func (e *execution) run(analyze entry.Analyze) worker.Result {
 		err = e.stopError(reason, detail)
 	}
 	if err != nil {
+		if err.Type == protocol.Internal {
+			e.fault = err
+		}
 		return worker.Result{ID: e.request.ID, Error: marshalError(err)}
 	}
 	return worker.Result{ID: e.request.ID, Value: value}
 }
 
 func (e *execution) play(analyze entry.Analyze) ([]byte, *protocol.Error) {
-	program, err := entry.Plan(analyze, e.request.Code, protocol.Form(e.request.Form))
+	var broken error
+	program, err := entry.Plan(func(code, form string) (plan string, err error) {
+		plan, broken = analyze(code, form)
+		return plan, broken
+	}, e.request.Code, protocol.Form(e.request.Form))
+	if broken != nil {
+		return nil, e.outcome(broken)
+	}
 	if err != nil {
 		return nil, e.rejected(err)
 	}

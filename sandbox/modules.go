@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"encoding/base64"
 	"fmt"
 	"path"
 	"strings"
@@ -57,11 +56,7 @@ func moduleText(key string, m worker.Module, typ string) (v8.ModuleText, error) 
 	case protocol.ModuleText:
 		return v8.ModuleText{Kind: v8.ModulePlain, Key: key, Source: string(m.Source)}, nil
 	case protocol.ModuleBytes:
-		b, err := base64.StdEncoding.DecodeString(string(m.Source))
-		if err != nil {
-			return v8.ModuleText{}, fmt.Errorf("cannot import module %q: its source is not base64", key)
-		}
-		return v8.ModuleText{Kind: v8.ModuleBytes, Key: key, Source: string(b)}, nil
+		return v8.ModuleText{Kind: v8.ModuleBytes, Key: key, Source: string(m.Source)}, nil
 	}
 	return v8.ModuleText{}, fmt.Errorf("cannot import module %q: modules of type %q are not supported yet", key, m.Type)
 }

@@ -24,7 +24,7 @@ func (e *execution) outcome(err error) *protocol.Error {
 	if v.Kind == v8.KindMemory && v.Message == "" {
 		return e.memoryError()
 	}
-	if v.Kind == v8.KindSyntax && e.program != nil {
+	if v.Kind == v8.KindSyntax && e.program != nil && v.File == e.request.Name {
 		return e.outcome(e.program.SyntaxError(v.Message, v.Line, v.Column))
 	}
 	p := &protocol.Error{Type: typeOf(v), Name: v.Name, Message: v.Message, Stack: v.Stack, Cause: v.Cause, Thrown: v.Thrown}

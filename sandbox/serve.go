@@ -32,27 +32,32 @@ type server struct {
 	spare    *v8.Isolate
 	spareFor *hostSlot
 	restored time.Duration
+	services services
 	memory   *memory
 	thread   int32
 
 	work    chan worker.Execute
 	current atomic.Pointer[execution]
-	active  atomic.Pointer[v8.Isolate] // what a stop must reach
-	exit    func(status int)           // os.Exit
+	active  atomic.Pointer[v8.Isolate]    // what a stop must reach
+	early   atomic.Pointer[worker.Cancel] // came before its execution was current
+	spoilt  atomic.Bool                   // the analyzer was stopped, or ran out of memory
+	exit    func(status int)              // os.Exit
 }
 
 // Serve runs a worker on its channel until the parent closes it, which ends the process. It must be called on the main
 // goroutine, pinned to its thread. snapshot is the file that MakeSnapshot made, empty to start plainly.
 func Serve(conn *worker.Conn, snapshot []byte) error {
 	s := &server{conn: conn, memory: nil, thread: threadClock(), work: make(chan worker.Execute, 1), exit: os.Exit}
+	var caches map[string][]byte
 	if len(snapshot) > 0 {
-		blob, err := openSnapshot(snapshot)
+		image, err := openSnapshot(snapshot)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "executor-worker: %v; starting without it\n", err)
 		} else {
-			s.snapshot = v8.LoadSnapshot(blob)
+			s.snapshot, caches = v8.LoadSnapshot(image.blob), image.caches
 		}
 	}
+	s.services = loadParts(caches)
 	go s.read()
 	if err := s.conn.Send(worker.Hello{Version: worker.Version, PID: uint32(os.Getpid()), Engine: v8.Version(), Layers: layers()}); err != nil {
 		return err
@@ -69,6 +74,17 @@ func Serve(conn *worker.Conn, snapshot []byte) error {
 
 // warm makes the isolates that wait for work.
 func (s *server) warm() error {
+	if err := s.makeAnalyzer(); err != nil {
+		return err
+	}
+	if err := s.restore(); err != nil {
+		return err
+	}
+	s.memory = openMemory()
+	return s.conn.Send(worker.Ready{Restore: s.restored})
+}
+
+func (s *server) makeAnalyzer() error {
 	var err error
 	s.analyzer, err = v8.New(v8.Config{Snapshot: s.snapshot, Library: runtime.AnalyzerSource(), Plain: true, HeapBytes: analyzerHeap, BufferBytes: 1 << 20})
 	if err != nil {
@@ -79,11 +95,7 @@ func (s *server) warm() error {
 			return fmt.Errorf("cannot warm the analyzer: %w", err)
 		}
 	}
-	if err := s.restore(); err != nil {
-		return err
-	}
-	s.memory = openMemory()
-	return s.conn.Send(worker.Ready{Restore: s.restored})
+	return nil
 }
 
 // analyzerSamples are read once at start, so that the first program does not pay for compiling the analyzer.
@@ -118,7 +130,7 @@ func (s *server) execute(request worker.Execute) {
 	s.spare = nil
 	clocks := newClocks(request.Limits, s.thread)
 	e := &execution{
-		request: request, iso: iso, send: s.conn.Send, flush: func() { _ = s.conn.Flush() }, clocks: clocks, modules: newGraph(request.Modules), timers: newTimers(),
+		services: s.services, request: request, iso: iso, send: s.conn.Send, flush: func() { _ = s.conn.Flush() }, clocks: clocks, modules: newGraph(request.Modules), timers: newTimers(),
 		pending: map[uint64]string{}, inbox: inbox{wake: make(chan struct{}, 1)},
 	}
 	s.spareFor.execution = e
@@ -126,16 +138,24 @@ func (s *server) execute(request worker.Execute) {
 	e.dog = startWatchdog(clocks, s.terminate, s.die)
 	s.memory.bound(request.Limits.HeapBytes, request.Limits.BufferBytes)
 	s.current.Store(e)
+	if c := s.early.Swap(nil); c != nil && c.ID == request.ID {
+		e.dog.halt(protocol.Cancelled, c.Reason)
+	}
 	result := e.run(s.analyze)
 	s.current.Store(nil)
 	s.report(e, result)
 	e.dog.finish()
+	s.active.Store(nil)
 	v8.SetExecution(0)
 	s.renew(iso)
 }
 
-// report sends the result with its statistics.
+// report sends the result with its statistics. A failure of our own is no outcome of a program: the process ends.
 func (s *server) report(e *execution, r worker.Result) {
+	if e.fault != nil {
+		fmt.Fprintf(os.Stderr, "executor-worker: %v\n", e.fault)
+		s.exit(worker.ExitFatal)
+	}
 	r.CPU, r.Wall, _ = e.clocks.read()
 	if stats, err := e.iso.Stats(); err == nil {
 		r.PeakHeapBytes = stats.PeakHeapBytes
@@ -154,6 +174,10 @@ func (s *server) renew(used *v8.Isolate) {
 	if err == nil {
 		err = used.Close()
 	}
+	if err == nil && s.spoilt.Swap(false) {
+		old := s.analyzer // closed last: an isolate has to live at all times
+		err = errors.Join(s.makeAnalyzer(), old.Close())
+	}
 	if err == nil {
 		err = s.conn.Send(worker.Ready{Restore: s.restored})
 	}
@@ -167,16 +191,25 @@ func (s *server) renew(used *v8.Isolate) {
 func (s *server) analyze(code, form string) (string, error) {
 	previous := s.active.Swap(s.analyzer)
 	defer s.active.Store(previous)
-	return s.analyzer.Call(code, form)
+	plan, err := s.analyzer.Call(code, form)
+	if err != nil {
+		s.spoilt.Store(true)
+	}
+	return plan, err
 }
 
 var _ entry.Analyze = (*server)(nil).analyze
 
 // terminate reaches whichever isolate runs now.
 func (s *server) terminate() {
-	if iso := s.active.Load(); iso != nil {
-		iso.Terminate()
+	iso := s.active.Load()
+	if iso == nil {
+		return
 	}
+	if iso == s.analyzer {
+		s.spoilt.Store(true)
+	}
+	iso.Terminate()
 }
 
 // die ends the process of an execution that the engine would not stop. What it printed is sent first.
@@ -222,6 +255,7 @@ func (s *server) read() {
 				e.inbox.put(m)
 			}
 		case worker.Cancel:
+			s.early.Store(&m)
 			if e := s.current.Load(); e != nil && e.request.ID == m.ID {
 				e.dog.halt(protocol.Cancelled, m.Reason)
 			}

@@ -6,43 +6,114 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 
 	"github.com/executord/executord/sandbox/runtime"
 	"github.com/executord/executord/sandbox/v8"
 )
 
-// A snapshot file is this magic, the tag of V8's version and flags, the hash of the library, the hash of the blob, and
-// the blob. V8 ends the process when it is given a blob of another build, so it is checked before.
-var magic = []byte("executord-snapshot-1\n")
+// A snapshot file is this magic, the tag of V8's version and flags, the hash of the library, the hash of the rest, and
+// the rest: the blob and then, for each part of the library in order, its code cache, each behind a 32-bit length. V8
+// ends the process when it is given a blob of another build, so everything is checked before.
+var magic = []byte("executord-snapshot-2\n")
 
 const headerBytes = 21 + 8 + sha256.Size + sha256.Size
 
-// MakeSnapshot builds the startup snapshot, with its header. The process should exit afterwards.
+// image is what a snapshot file holds.
+type image struct {
+	blob   []byte
+	caches map[string][]byte // by part
+}
+
+// MakeSnapshot builds the startup snapshot file. The process should exit afterwards.
 func MakeSnapshot() ([]byte, error) {
 	blob, err := v8.MakeSnapshot(runtime.Source(), runtime.Warm())
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the startup snapshot: %w", err)
 	}
-	return append(header(blob), blob...), nil
+	rest := appendSection(nil, blob)
+	for _, name := range runtime.Parts() {
+		cache, err := makeCache(blob, name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot make the code cache of part %s: %w", name, err)
+		}
+		rest = appendSection(rest, cache)
+	}
+	return append(header(rest), rest...), nil
 }
 
-func header(blob []byte) []byte {
-	library := sha256.Sum256([]byte(runtime.Source() + "\x00" + runtime.Warm()))
-	sum := sha256.Sum256(blob)
+func appendSection(dst, section []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(section)))
+	return append(dst, section...)
+}
+
+// makeCache uses a part in an isolate of its own and takes the code that V8 compiled for it.
+func makeCache(blob []byte, name string) ([]byte, error) {
+	goruntime.LockOSThread()
+	defer goruntime.UnlockOSThread()
+	snapshot := v8.LoadSnapshot(blob)
+	defer snapshot.Close()
+	iso, err := v8.New(v8.Config{Snapshot: snapshot, HeapBytes: 256 << 20, BufferBytes: 64 << 20, AllowEval: true, Host: partsOnly{}})
+	if err != nil {
+		return nil, err
+	}
+	defer iso.Close()
+	if err := iso.Begin(`{"providers":[]}`, v8.Limits{HeapBytes: 256 << 20, BufferBytes: 64 << 20, Depth: valueDepth, Nodes: valueNodes, MessageBytes: 1 << 20}); err != nil {
+		return nil, err
+	}
+	if err := iso.Run("warm.js", runtime.PartWarm(name), false, nil); err != nil {
+		return nil, err
+	}
+	if _, err := iso.Drain(); err != nil {
+		return nil, err
+	}
+	return iso.PartCache(name)
+}
+
+// partsOnly is the host of an isolate that only warms parts.
+type partsOnly struct {
+	v8.Host
+	services
+}
+
+func (partsOnly) Log(string, string)                                {}
+func (partsOnly) TimerStart(float64, bool) uint32                   { return 1 }
+func (partsOnly) TimerStop(uint32)                                  {}
+func (partsOnly) MapPosition(_ string, line, column int) (int, int) { return line, column }
+func (p partsOnly) Op(args []any) (any, error)                      { return p.services.Op(args) }
+func (p partsOnly) Part(name string) (v8.Part, bool)                { return p.services.Part(name) }
+
+func header(rest []byte) []byte {
+	library := sha256.Sum256([]byte(runtime.Hash()))
+	sum := sha256.Sum256(rest)
 	h := append([]byte(nil), magic...)
 	h = binary.LittleEndian.AppendUint64(h, v8.VersionTag())
 	h = append(h, library[:]...)
 	return append(h, sum[:]...)
 }
 
-// openSnapshot checks a snapshot file against this process and returns its blob.
-func openSnapshot(file []byte) ([]byte, error) {
+// openSnapshot checks a snapshot file against this process.
+func openSnapshot(file []byte) (*image, error) {
 	if len(file) <= headerBytes || !bytes.HasPrefix(file, magic) {
 		return nil, errors.New("cannot use the startup snapshot: it is not one")
 	}
-	blob := file[headerBytes:]
-	if !bytes.Equal(file[:headerBytes], header(blob)) {
+	rest := file[headerBytes:]
+	if !bytes.Equal(file[:headerBytes], header(rest)) {
 		return nil, errors.New("cannot use the startup snapshot: it was made by another version, or is damaged")
 	}
-	return blob, nil
+	m := &image{caches: map[string][]byte{}}
+	m.blob, rest = cutSection(rest)
+	for _, name := range runtime.Parts() {
+		m.caches[name], rest = cutSection(rest)
+	}
+	return m, nil
+}
+
+// cutSection takes the first section; a damaged length was found out by the hash.
+func cutSection(b []byte) (section, rest []byte) {
+	if len(b) < 4 || len(b)-4 < int(binary.LittleEndian.Uint32(b)) {
+		return nil, nil
+	}
+	n := int(binary.LittleEndian.Uint32(b))
+	return b[4 : 4+n], b[4+n:]
 }

@@ -19,6 +19,7 @@ type watchdog struct {
 	die    func(reason protocol.Type, msg string) // ends the process
 
 	mu     sync.Mutex
+	over   bool          // finish was called: the engine has other work by now
 	reason protocol.Type // why it was stopped; empty while it runs
 	detail string
 
@@ -33,18 +34,16 @@ func startWatchdog(c *clocks, stop func(), die func(protocol.Type, string)) *wat
 	return w
 }
 
-// halt stops the execution for a reason of the caller's. Only the first reason counts.
+// halt stops the execution for a reason of the caller's. Only the first reason counts, and none once it is over.
 func (w *watchdog) halt(reason protocol.Type, detail string) {
 	w.mu.Lock()
-	first := w.reason == ""
-	if first {
-		w.reason, w.detail = reason, detail
-		close(w.stopped)
+	defer w.mu.Unlock()
+	if w.over || w.reason != "" {
+		return
 	}
-	w.mu.Unlock()
-	if first {
-		w.stop()
-	}
+	w.reason, w.detail = reason, detail
+	close(w.stopped)
+	w.stop()
 }
 
 // why tells the reason of the stop, empty if there was none.
@@ -56,6 +55,9 @@ func (w *watchdog) why() (protocol.Type, string) {
 
 // finish ends the watch; after it the process is not ended any more.
 func (w *watchdog) finish() {
+	w.mu.Lock()
+	w.over = true
+	w.mu.Unlock()
 	close(w.finished)
 	w.gone.Wait()
 }

@@ -10,9 +10,11 @@ package runtime
 
 import (
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/hex"
 	"io"
+	"io/fs"
+	"strings"
 	"sync"
 )
 
@@ -27,6 +29,9 @@ var warm string
 //go:embed dist/analyzer.js
 var analyzer string
 
+//go:embed dist/parts
+var parts embed.FS
+
 // Source returns the classic script whose completion value is install(native) → internals. install defines the globals
 // of the guest; internals has the functions begin, fire, settle, report and inspect that the event loop calls.
 func Source() string { return library }
@@ -40,14 +45,54 @@ func Warm() string { return warm }
 // sandbox/entry reads. It never runs the code, and is to be run where no guest ever runs.
 func AnalyzerSource() string { return analyzer }
 
+const partsFolder = "dist/parts/"
+
+// Parts returns the names of the library's parts, sorted.
+func Parts() []string {
+	files, err := fs.Glob(parts, partsFolder+"*.js")
+	if err != nil {
+		panic(err) // the pattern is constant
+	}
+	var names []string
+	for _, f := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(f, partsFolder), ".js")
+		if !strings.HasSuffix(name, ".warm") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Part returns the text of a part: a classic script whose completion value is install(core) → values. ok is false for
+// an unknown name.
+func Part(name string) (text string, ok bool) {
+	b, err := parts.ReadFile(partsFolder + name + ".js")
+	return string(b), err == nil
+}
+
+// PartWarm returns a script that uses a part as programs do, so that its code cache has what they need; empty if there
+// is none.
+func PartWarm(name string) string {
+	b, err := parts.ReadFile(partsFolder + name + ".warm.js")
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
 var hash = sync.OnceValue(func() string {
 	h := sha256.New()
-	for _, text := range []string{library, warm, analyzer} {
+	texts := []string{library, warm, analyzer}
+	for _, name := range Parts() {
+		text, _ := Part(name)
+		texts = append(texts, name, text, PartWarm(name))
+	}
+	for _, text := range texts {
 		_, _ = io.WriteString(h, text) // a hash never fails
 		h.Write([]byte{0})
 	}
 	return hex.EncodeToString(h.Sum(nil))
 })
 
-// Hash names the three texts: a snapshot made from other texts has another hash. 64 hexadecimal digits.
+// Hash names all texts: a snapshot made from other texts has another hash. 64 hexadecimal digits.
 func Hash() string { return hash() }

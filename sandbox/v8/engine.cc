@@ -334,9 +334,10 @@ bool Bind(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Object> interna
     if (!internals->Get(c, Str(iso, w.name)).ToLocal(&f) || !f->IsFunction()) return false;
     w.slot->Reset(iso, f.As<v8::Function>());
   }
-  v8::Local<v8::Value> wake;
-  if (internals->Get(c, Str(iso, "wake")).ToLocal(&wake) && wake->IsFunction()) s->wake.Reset(iso, wake.As<v8::Function>());
-  return true;
+  v8::Local<v8::Value> wake, lazy;
+  if (!internals->Get(c, Str(iso, "wake")).ToLocal(&wake) || !wake->IsFunction()) return true;
+  s->wake.Reset(iso, wake.As<v8::Function>());
+  return internals->Get(c, Str(iso, "lazy")).ToLocal(&lazy) && InstallLazy(s, c, Utf8(iso, lazy));
 }
 
 }  // namespace
@@ -377,7 +378,7 @@ ex_isolate* ex_isolate_new(const ex_options* o, ex_error* err) {
       *err = Fail(EX_INTERNAL, Explain(iso, c, tc));
     } else if (o->plain) {
       s->entry.Reset(iso, internals.As<v8::Function>());
-    } else if (!Bind(s, c, internals) || !InstallLazy(s, c, View(o->lazy))) {
+    } else if (!Bind(s, c, internals) ) {
       *err = Fail(EX_INTERNAL, "the library lacks a function that the engine calls");
     }
   }

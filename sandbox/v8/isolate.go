@@ -31,7 +31,6 @@ func (s *Snapshot) Close() {
 type Config struct {
 	Snapshot    *Snapshot // restored, with the library in it; nil: Library is evaluated
 	Library     string    // its value is function (native) => internals
-	Lazy        string    // names of the global, one a line, that the library's wake gives a value when first read; "+name" is enumerable
 	Plain       bool      // Library is evaluated in any case, and its value is any function, for Call
 	HeapBytes   int64     // JavaScript heap
 	BufferBytes int64     // ArrayBuffers
@@ -170,9 +169,6 @@ func New(c Config) (*Isolate, error) {
 	lib := C.CString(c.Library)
 	defer C.free(unsafe.Pointer(lib))
 	o.library = C.ex_view{p: lib, n: C.size_t(len(c.Library))}
-	lazy := C.CString(c.Lazy)
-	defer C.free(unsafe.Pointer(lazy))
-	o.lazy = C.ex_view{p: lazy, n: C.size_t(len(c.Lazy))}
 	var e C.ex_error
 	i.p = C.ex_isolate_new(&o, &e)
 	if err := takeError(&e); err != nil {

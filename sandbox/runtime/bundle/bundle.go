@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -22,10 +23,34 @@ type target struct {
 	value  bool   // the script's completion value is the module's default export
 }
 
-var targets = []target{
+var fixed = []target{
 	{"src/index.js", "library.js", true},
 	{"src/warm.js", "warm.js", false},
 	{"analyze/index.js", "analyzer.js", true},
+}
+
+// allTargets adds the parts of the library, and the scripts that warm them.
+func allTargets(root string) ([]target, error) {
+	found, err := filepath.Glob(filepath.Join(root, "src", "parts", "*"))
+	if err != nil {
+		return nil, err
+	}
+	all := append([]target(nil), fixed...)
+	for _, path := range found {
+		name, script := strings.CutSuffix(filepath.Base(path), ".js")
+		entry := "src/parts/" + filepath.Base(path)
+		if !script {
+			entry += "/index.js"
+		}
+		switch {
+		case name == "index":
+		case strings.HasSuffix(name, ".warm"):
+			all = append(all, target{entry, "parts/" + name + ".js", false})
+		default:
+			all = append(all, target{entry, "parts/" + name + ".js", true})
+		}
+	}
+	return all, nil
 }
 
 // build returns the text of t. The result is a classic script that adds no name to the global.
@@ -77,7 +102,14 @@ func run(root string) error {
 		return err
 	}
 	dist := filepath.Join(root, "dist")
-	if err := os.MkdirAll(dist, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(dist, "parts"), 0o755); err != nil {
+		return err
+	}
+	targets, err := allTargets(root)
+	if err != nil {
+		return err
+	}
+	if err := removeOld(filepath.Join(dist, "parts"), targets); err != nil {
 		return err
 	}
 	for _, t := range targets {
@@ -90,6 +122,27 @@ func run(root string) error {
 		}
 	}
 	return nil
+}
+
+// noPart is there so that the folder can be embedded when it has no part.
+const noPart = "none"
+
+// removeOld removes parts whose source is gone.
+func removeOld(dir string, targets []target) error {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		known := slices.ContainsFunc(targets, func(t target) bool { return t.output == "parts/"+f.Name() })
+		if known || f.Name() == noPart {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil {
+			return err
+		}
+	}
+	return writeChanged(filepath.Join(dir, noPart), "")
 }
 
 // writeChanged leaves a file alone that is up to date, so that the build cache stays valid.

@@ -13,6 +13,10 @@ func TestDistIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	targets, err := allTargets(root)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, target := range targets {
 		want, err := build(root, target)
 		if err != nil {

@@ -225,6 +225,12 @@ func (h *host) ResolveModule(specifier, referrer, _ string) (v8.ModuleText, erro
 	return v8.ModuleText{Kind: v8.ModuleESM, Key: specifier, Source: source}, nil
 }
 
+// Part gives the library's parts, without code caches.
+func (h *host) Part(name string) (v8.Part, bool) {
+	text, ok := runtime.Part(name)
+	return v8.NewPart(text, nil), ok
+}
+
 func (h *host) MapPosition(file string, line, column int) (int, int) {
 	if file != "main.js" {
 		return line, column

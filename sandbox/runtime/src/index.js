@@ -5,17 +5,20 @@ import { installConsole } from "./console.js";
 import { defineSelf } from "./global.js";
 import { inspectArgument } from "./inspect.js";
 import { installMicrotask } from "./microtask.js";
+import { lazyNames } from "./parts/index.js";
+import * as primordials from "./primordials.js";
 import { parseJSON } from "./primordials.js";
 import { makeProviders } from "./providers.js";
 import { makeReport } from "./report.js";
 import { settle } from "./settle.js";
 import { installTimers } from "./timers.js";
+import { makeWake } from "./wake.js";
+import * as webidl from "./webidl.js";
 
 // The host's functions without Object.prototype behind them: a name looked up in vain would reach the guest. Until begin
 // is called no execution is there to act for, and what acts does nothing: warm.js runs at that time.
-function detach({ classOf, promiseState, constructorName, entries, proxyTarget }) {
-  const inert = { call() {}, log() {}, timerStart: () => 1, timerStop() {} };
-  return { __proto__: null, ...inert, classOf, promiseState, constructorName, entries, proxyTarget };
+function detach(host) {
+  return { __proto__: null, ...host, call() {}, log() {}, timerStart: () => 1, timerStop() {} };
 }
 
 function attach(native, { call, log, timerStart, timerStop }) {
@@ -36,6 +39,9 @@ export default function install(host) {
   installConsole(native, settings);
   installMicrotask(report);
   const fire = installTimers(native, report);
+  const core = { __proto__: null, ...primordials, ...webidl, native, report };
+  const { need, wake } = makeWake(native, core);
+  core.need = need;
 
   // Runs before any guest code.
   function begin(configJSON) {
@@ -50,6 +56,8 @@ export default function install(host) {
     fire,
     report,
     settle,
+    wake,
+    lazy: lazyNames(),
     inspect: (value) => inspectArgument(native, settings, value),
   };
 }

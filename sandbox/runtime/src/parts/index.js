@@ -1,0 +1,19 @@
+// Which part of the library holds which global. A part is the file parts/NAME.js (or parts/NAME/index.js): it exports by
+// default a function of the core that returns the values of its names, and anything else that other parts need. It is
+// kept out of the snapshot and compiled when a program first touches one of its names.
+//
+// interfaces are not enumerable on the global, operations are (Web IDL, 3.7 and 3.8).
+
+export const parts = {
+  __proto__: null,
+};
+
+/** The names for the engine, one a line; an operation has a '+' before it. */
+export function lazyNames() {
+  let text = "";
+  for (const part in parts) {
+    for (const name of parts[part].interfaces ?? []) text += `${name}\n`;
+    for (const name of parts[part].operations ?? []) text += `+${name}\n`;
+  }
+  return text;
+}

@@ -1,0 +1,27 @@
+// Waking the parts of the library that are not in the snapshot.
+
+import { hasOwn, SafeTypeError } from "./primordials.js";
+import { parts } from "./parts/index.js";
+
+/**
+ * Returns need(part) → what the part exports, and wake(name) → the value of a lazy global. Both load the part once per
+ * execution; core is what its function gets.
+ */
+export function makeWake(native, core) {
+  const owners = { __proto__: null };
+  for (const part in parts) {
+    for (const name of parts[part].interfaces ?? []) owners[name] = part;
+    for (const name of parts[part].operations ?? []) owners[name] = part;
+  }
+  const loaded = { __proto__: null };
+
+  function need(part) {
+    return loaded[part] ?? (loaded[part] = native.load(part)(core));
+  }
+  function wake(name) {
+    const exports = need(owners[name]);
+    if (!hasOwn(exports, name)) throw new SafeTypeError(`the library lacks ${name}`);
+    return exports[name];
+  }
+  return { __proto__: null, need, wake };
+}

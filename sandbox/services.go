@@ -1,0 +1,51 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/executord/executord/sandbox/runtime"
+	"github.com/executord/executord/sandbox/v8"
+)
+
+// services is what the library asks of Go beyond a program's own needs. Its zero value has no code caches.
+type services struct{ parts map[string]v8.Part }
+
+// loadParts copies every part of the library to where V8 can use it for the life of the process.
+func loadParts(caches map[string][]byte) services {
+	s := services{parts: map[string]v8.Part{}}
+	for _, name := range runtime.Parts() {
+		text, _ := runtime.Part(name)
+		s.parts[name] = v8.NewPart(text, caches[name])
+	}
+	return s
+}
+
+// Part finds a part of the library.
+func (s services) Part(name string) (v8.Part, bool) {
+	if p, ok := s.parts[name]; ok {
+		return p, true
+	}
+	text, ok := runtime.Part(name)
+	if !ok {
+		return v8.Part{}, false
+	}
+	return v8.NewPart(text, nil), true
+}
+
+// ops are the operations by name. Each checks its own arguments: they come from the library, which has converted what
+// the program gave, but a program that breaks out of it must not find a way further here.
+var ops = map[string]func(args []any) (any, error){}
+
+// Op performs an operation; the first argument is its name.
+func (s services) Op(args []any) (any, error) {
+	if len(args) == 0 {
+		return nil, errors.New("Error: no operation is named")
+	}
+	name, _ := args[0].(string)
+	op, ok := ops[name]
+	if !ok {
+		return nil, fmt.Errorf("Error: there is no operation %q", name)
+	}
+	return op(args[1:])
+}

@@ -127,3 +127,7 @@ export function join(items, separator) {
 /** Defines a data property whatever stands on Object.prototype. */
 export const define = (object, key, value, enumerable = true) =>
   defineProperty(object, key, { __proto__: null, value, writable: true, enumerable, configurable: true });
+
+export const stringToWellFormed = uncurry(String.prototype.toWellFormed);
+export const symbolIterator = Symbol.iterator;
+export const IteratorPrototype = Iterator.prototype;

@@ -5,7 +5,7 @@ import { parts } from "./parts/index.js";
 
 /**
  * Returns need(part) → what the part exports, and wake(name) → the value of a lazy global. Both load the part once per
- * execution; core is what its function gets.
+ * execution; core is what its function gets: the intrinsics, the host's functions, need, and the part webidl.
  */
 export function makeWake(native, core) {
   const owners = { __proto__: null };
@@ -16,6 +16,10 @@ export function makeWake(native, core) {
   const loaded = { __proto__: null };
 
   function need(part) {
+    if (loaded.webidl === undefined && part !== "webidl") {
+      const webidl = need("webidl");
+      for (const name in webidl) core[name] = webidl[name];
+    }
     return loaded[part] ?? (loaded[part] = native.load(part)(core));
   }
   function wake(name) {

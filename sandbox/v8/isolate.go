@@ -290,7 +290,7 @@ func (i *Isolate) Stalled() *Error {
 	return at
 }
 
-// PartCache gives the code cache of a part of the library that this isolate has used.
+// PartCache gives the code cache of a part of the library, with what this isolate has used of it; nil if nothing.
 func (i *Isolate) PartCache(name string) ([]byte, error) {
 	return i.result(func() C.ex_result { return C.ex_part_cache(i.p, view(name)) })
 }

@@ -73,15 +73,12 @@ bool InstallLazy(ex_isolate* s, Local<v8::Context> c, std::string_view names) {
 
 using namespace executord;
 
-// ex_part_cache gives the code cache of a part that has been woken and used in this isolate.
+// ex_part_cache gives the code cache of a part as far as this isolate has used it; nothing if it has not.
 ex_result ex_part_cache(ex_isolate* s, ex_view name) {
   Scope scope(s);
   ex_result r{};
   auto it = s->parts.find(std::string(View(name)));
-  if (it == s->parts.end()) {
-    r.error = Fail(EX_INTERNAL, "the part was not used");
-    return r;
-  }
+  if (it == s->parts.end()) return r;
   std::unique_ptr<v8::ScriptCompiler::CachedData> data(v8::ScriptCompiler::CreateCodeCache(it->second.Get(s->iso)));
   r.value = Buf({reinterpret_cast<const char*>(data->data), static_cast<size_t>(data->length)});
   return r;

@@ -9,8 +9,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/executord/executord/daemon"
 )
 
@@ -24,23 +22,12 @@ const (
 )
 
 func main() {
-	var cli struct {
-		daemon.Settings
-		Version kong.VersionFlag `help:"Print the version and exit."`
-	}
-	vars := daemon.Defaults()
-	parser := kong.Must(&cli,
-		kong.Name("executord"),
-		kong.Description("Runs JavaScript in a sandbox and returns what it produced."),
-		kong.Vars(vars), kong.Vars{"version": "executord " + version},
-		kong.ExplicitGroups([]kong.Group{{Key: "default", Title: vars["default"]}, {Key: "max", Title: vars["max"]}}),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-	)
-	if _, err := parser.Parse(os.Args[1:]); err != nil {
+	settings, err := parse(os.Args[1:])
+	if err != nil {
 		fail(err, exitUsage)
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: cli.LogLevel}))
-	d, err := daemon.New(cli.Settings, version, log)
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: settings.LogLevel}))
+	d, err := daemon.New(settings, version, log)
 	if err != nil {
 		fail(err, exitUsage)
 	}

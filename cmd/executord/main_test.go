@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/executord/executord/ipc/client"
+	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/protocol/conformance"
+)
+
+func TestMain(m *testing.M) { os.Exit(conformance.Main(m)) }
+
+// process is a running executord.
+type process struct {
+	*exec.Cmd
+	socket string
+	log    *bufio.Scanner
+}
+
+func binary(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "executord")
+	if err := conformance.Build(path, "github.com/executord/executord/cmd/executord", "CGO_ENABLED=0"); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// start runs the service until it listens.
+func start(t *testing.T, binary, socket string, args ...string) *process {
+	t.Helper()
+	args = append([]string{"--listen", "unix:" + socket, "--worker-binary", conformance.WorkerBinary(t), "--workers", "1"}, args...)
+	p := &process{Cmd: exec.Command(binary, args...), socket: socket}
+	out, err := p.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
+	p.log = bufio.NewScanner(out)
+	for p.log.Scan() {
+		if strings.Contains(p.log.Text(), "msg=listening") {
+			return p
+		}
+		t.Log(p.log.Text())
+	}
+	t.Fatal("the service did not start")
+	return nil
+}
+
+// stop sends a signal and returns the exit status.
+func (p *process) stop(t *testing.T, sig os.Signal) int {
+	t.Helper()
+	if err := p.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+	for p.log.Scan() {
+		t.Log(p.log.Text())
+	}
+	_ = p.Wait()
+	return p.ProcessState.ExitCode()
+}
+
+func dial(t *testing.T, socket string) *client.Client {
+	t.Helper()
+	c, err := client.Dial(t.Context(), "unix:"+socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestServeAndStop(t *testing.T) {
+	path := binary(t)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			socket := filepath.Join(t.TempDir(), "s")
+			p := start(t, path, socket, "--drain-grace", "30s")
+			c := dial(t, socket)
+			running := make(chan struct{})
+			ended := make(chan error, 1)
+			go func() {
+				r := executor.Request{Execute: protocol.Execute{Code: "await new Promise(r => setTimeout(r, 500)); 'finished'"}}
+				r.OnState = func(s protocol.State) {
+					if s.State == protocol.StateRunning {
+						close(running)
+					}
+				}
+				o, err := c.Execute(context.Background(), r)
+				if err == nil && string(o.Value) != `"finished"` {
+					err = o.Err()
+				}
+				ended <- err
+			}()
+			<-running
+			if status := p.stop(t, sig); status != 0 {
+				t.Errorf("exit status %d", status)
+			}
+			if err := <-ended; err != nil {
+				t.Errorf("the running program ended with %v", err)
+			}
+			if _, err := os.Lstat(socket); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the socket is still there: %v", err)
+			}
+		})
+	}
+}
+
+func TestDrainIsBounded(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	p := start(t, binary(t), socket, "--drain-grace", "200ms")
+	c := dial(t, socket)
+	running, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		r := executor.Request{Execute: protocol.Execute{Code: "for (;;);"}}
+		r.OnState = func(s protocol.State) {
+			if s.State == protocol.StateRunning {
+				close(running)
+			}
+		}
+		o, err := c.Execute(context.Background(), r)
+		if err == nil {
+			err = o.Err()
+		}
+		ended <- err
+	}()
+	<-running
+	began := time.Now()
+	if status := p.stop(t, syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+	if err := <-ended; !errors.Is(err, protocol.Cancelled) {
+		t.Errorf("the endless program ended with %v", err)
+	}
+}
+
+func TestSocketInUseAndLeftBehind(t *testing.T) {
+	path, socket := binary(t), filepath.Join(t.TempDir(), "s")
+	p := start(t, path, socket)
+	second := exec.Command(path, "--listen", "unix:"+socket, "--worker-binary", conformance.WorkerBinary(t), "--workers", "1")
+	out, err := second.CombinedOutput()
+	if err == nil || second.ProcessState.ExitCode() != exitFailure || !bytes.Contains(out, []byte("another process listens")) {
+		t.Errorf("a second service: %v\n%s", err, out)
+	}
+	if c, err := net.Dial("unix", socket); err != nil {
+		t.Errorf("the first service lost its socket: %v", err)
+	} else {
+		_ = c.Close()
+	}
+	_ = p.Process.Kill()
+	_ = p.Wait()
+	if _, err := os.Lstat(socket); err != nil {
+		t.Fatalf("a killed service leaves its socket: %v", err)
+	}
+	if status := start(t, path, socket).stop(t, syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	path := binary(t)
+	for _, tc := range []struct {
+		name   string
+		args   []string
+		status int
+		want   string
+	}{
+		{"help", []string{"--help"}, 0, "--worker-binary"},
+		{"help beside a mistake", []string{"--nope", "--help"}, 0, "--worker-binary"},
+		{"version", []string{"--version"}, 0, "executord devel"},
+		{"unknown flag", []string{"--nope"}, 2, "unknown flag --nope"},
+		{"argument", []string{"serve"}, 2, "unexpected argument serve"},
+		{"no worker", []string{"--worker-binary", "/nowhere"}, 2, "worker binary"},
+		{"worker that is none", []string{"--worker-binary", "/bin/false"}, 1, "cannot launch workers"},
+		{"bad limit", []string{"--max-heap", "0"}, 2, "--max-heap"},
+		{"open to the world", []string{"--listen", "tcp://0.0.0.0:0", "--worker-binary", conformance.WorkerBinary(t), "--workers", "1"}, 1, "loopback"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cmd := exec.Command(path, tc.args...)
+			out, _ := cmd.CombinedOutput()
+			if cmd.ProcessState.ExitCode() != tc.status || !strings.Contains(string(out), tc.want) {
+				t.Errorf("status %d, want %d with %q\n%s", cmd.ProcessState.ExitCode(), tc.status, tc.want, out)
+			}
+		})
+	}
+}

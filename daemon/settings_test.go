@@ -1,0 +1,96 @@
+package daemon
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/executord/executord/daemon/pool"
+)
+
+// parse reads a command line.
+func parse(t *testing.T, args ...string) (Settings, error) {
+	t.Helper()
+	var s Settings
+	parser, err := kong.New(&s, kong.Vars(Defaults()), kong.Exit(func(int) { t.Error("the parser wants to exit") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = parser.Parse(args)
+	return s, err
+}
+
+// The defaults are written in the tags, for the help; those of the pool are what is meant.
+func TestDefaultsAreThoseOfThePool(t *testing.T) {
+	s, err := parse(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.pool(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := pool.Defaults()
+	if got.Workers != want.Workers || got.Queue != want.Queue || got.QueueTimeout != want.QueueTimeout ||
+		got.WorkerMaxExecutions != want.WorkerMaxExecutions || got.Limits != want.Limits || got.MaxLimits != want.MaxLimits {
+		t.Errorf("defaults are %+v, those of the pool %+v", got, want)
+	}
+	if _, err := s.server("1", want.MaxLimits, slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
+	}
+	if len(s.Listen) != 1 || s.Listen[0] != "unix:/run/executord/executord.sock" {
+		t.Errorf("listens on %q", s.Listen)
+	}
+}
+
+func TestFlagsAndVariables(t *testing.T) {
+	t.Setenv("EXECUTORD_WORKERS", "7")
+	t.Setenv("EXECUTORD_MAX_HEAP", "300")
+	t.Setenv("EXECUTORD_ALLOW_UID", "5,6")
+	s, err := parse(t, "--listen", "unix:/a", "--listen", "tcp://127.0.0.1:1", "--queue=3", "--default-cpu=20ms", "--max-tool-calls=9", "--log-level=debug")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.pool(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Listen) != 2 || c.Workers != 7 || c.Queue != 3 || c.Limits.CPUMs != 20 || c.MaxLimits.HeapMiB != 300 ||
+		c.MaxLimits.ToolCalls != 9 || len(s.AllowUID) != 2 || s.LogLevel != slog.LevelDebug {
+		t.Errorf("%+v %+v", s, c)
+	}
+}
+
+func TestSettingsAreRefused(t *testing.T) {
+	for _, tc := range []struct{ flag, want string }{
+		{"--default-cpu=0s", "--default-cpu"},
+		{"--default-wall=-1s", "--default-wall"},
+		{"--max-total=1us", "--max-total"},
+		{"--max-heap=0", "--max-heap"},
+		{"--max-log-lines=-3", "--max-log-lines"},
+		{"--max-sessions=0", "--max-sessions"},
+		{"--max-message=0", "--max-message"},
+		{"--max-message=33554432", "the unit is MiB"},
+		{"--ping-interval=0s", "--ping-interval"},
+		{"--drain-grace=-1s", "--drain-grace"},
+		{"--worker-binary=/nowhere/none", "worker binary"},
+	} {
+		t.Run(tc.flag, func(t *testing.T) {
+			s, err := parse(t, tc.flag)
+			if err == nil {
+				_, err = New(s, "1", slog.New(slog.DiscardHandler))
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q in it", err, tc.want)
+			}
+		})
+	}
+	s, _ := parse(t)
+	s.DrainGrace = time.Second
+	if _, err := s.server("1", pool.Defaults().MaxLimits, nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/executord/executord/ipc/client/channel"
@@ -19,6 +20,7 @@ type execution struct {
 	cancel context.CancelCauseFunc
 	events events
 	calls  map[uint64]context.CancelCauseFunc // tool calls that run; guarded by session.mu
+	begun  sync.WaitGroup                     // tool calls that have a goroutine but are not in the host's hands yet
 }
 
 // Execute runs one program on the service; see executor.Executor. When the connection is lost the error is of type
@@ -80,6 +82,7 @@ func (s *session) await(ctx context.Context, x *execution, reply <-chan protocol
 			x.events.deliver(x.req)
 		case m := <-reply:
 			x.events.deliver(x.req)
+			x.begun.Wait()
 			return s.answer(m)
 		case <-leave:
 			leave = nil

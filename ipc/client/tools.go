@@ -21,14 +21,15 @@ type tools struct {
 
 	mu      sync.Mutex
 	running int
-	waiting []func()
+	waiting []func(begin func())
 	all     sync.WaitGroup
 }
 
 func newTools(limit int) *tools { return &tools{max: limit} }
 
-// run calls f on its own goroutine, now or when there is room. It reports false when too many wait.
-func (t *tools) run(f func()) bool {
+// run calls f on its own goroutine, now or when there is room; begun counts it until then if there is. It reports false
+// when too many wait.
+func (t *tools) run(begun *sync.WaitGroup, f func(begin func())) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.running >= t.max {
@@ -39,17 +40,18 @@ func (t *tools) run(f func()) bool {
 		return true
 	}
 	t.running++
+	begun.Add(1)
 	t.all.Go(func() {
-		for f != nil {
-			f()
-			f = t.next()
+		f(begun.Done)
+		for f := t.next(); f != nil; f = t.next() {
+			f(func() {})
 		}
 	})
 	return true
 }
 
 // next returns the call that waits longest, nil when the goroutine is not needed any more.
-func (t *tools) next() (f func()) {
+func (t *tools) next() (f func(begin func())) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) == 0 {
@@ -79,9 +81,9 @@ func (s *session) toolCall(m protocol.Message) {
 		s.throw(m.ID, &protocol.ThrownError{Message: "the execution has ended"})
 		return
 	}
-	ok := s.tools.run(func() {
+	ok := s.tools.run(&x.begun, func(begin func()) {
 		defer s.endCall(x, c.Call)
-		s.answerCall(ctx, x, m.ID, c)
+		s.answerCall(ctx, begin, x, m.ID, c)
 	})
 	if !ok {
 		s.endCall(x, c.Call)
@@ -126,11 +128,10 @@ func (s *session) toolCancel(m protocol.Message) {
 	}
 }
 
-// answerCall runs the tool and sends its answer, unless nobody waits for it any more.
-func (s *session) answerCall(ctx context.Context, x *execution, id json.RawMessage, c *protocol.ToolCallParams) {
-	if ctx.Err() != nil {
-		return
-	}
+// answerCall runs the tool and sends its answer, unless nobody waits for it any more. The program may have ended
+// without waiting for this call, but it did make it: the tool is begun all the same.
+func (s *session) answerCall(ctx context.Context, begin func(), x *execution, id json.RawMessage, c *protocol.ToolCallParams) {
+	begin()
 	value, err := s.call(ctx, x.req, c)
 	switch {
 	case ctx.Err() != nil:

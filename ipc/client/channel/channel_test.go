@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -495,4 +496,91 @@ func TestSendWaitsForRoomAndHeedsItsContext(t *testing.T) {
 	if msg, _ := q.pop(); string(msg) != "3" {
 		t.Fatalf("popped %q", msg)
 	}
+}
+
+// gatedConn counts writes, and holds up the first one after the handshake until the gate opens.
+type gatedConn struct {
+	net.Conn
+	gate   chan struct{}
+	writes atomic.Int64
+}
+
+func (g *gatedConn) Write(p []byte) (int, error) {
+	if g.writes.Add(1) == 2 {
+		<-g.gate
+	}
+	return g.Conn.Write(p)
+}
+
+func TestSmallMessagesLeaveTogether(t *testing.T) {
+	addr, accepted := serve(t, Config{})
+	g := &gatedConn{gate: make(chan struct{})}
+	c, _, err := Dial(t.Context(), "ws://"+addr+"/", "x", nil, Config{}, func(context.Context) (net.Conn, error) {
+		conn, err := net.Dial("tcp", addr)
+		g.Conn = conn
+		return g, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { c.Abort("test is over"); <-c.Done() }()
+	s := <-accepted
+	defer func() { s.Abort("test is over"); <-s.Done() }()
+	const messages = 100
+	for range messages {
+		if err := c.Send(t.Context(), []byte("small")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(g.gate)
+	for range messages {
+		if msg, err := s.Receive(); err != nil || string(msg) != "small" {
+			t.Fatalf("%q, %v", msg, err)
+		}
+	}
+	// The handshake, what was there when the writer woke, and the rest.
+	if n := g.writes.Load(); n > 4 {
+		t.Errorf("%d messages took %d writes", messages, n)
+	}
+}
+
+func BenchmarkEcho(b *testing.B) {
+	conns := make(chan *Conn, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := Accept(w, r, "x", Config{}, func(http.ResponseWriter, int, error) {})
+		if err == nil {
+			conns <- c
+		}
+	}))
+	defer srv.Close()
+	c, _, err := Dial(b.Context(), "ws://"+srv.Listener.Addr().String()+"/", "x", nil, Config{}, func(ctx context.Context) (net.Conn, error) {
+		return net.Dial("tcp", srv.Listener.Addr().String())
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := <-conns
+	go func() {
+		for {
+			msg, err := s.Receive()
+			if err != nil {
+				return
+			}
+			_ = s.Send(context.Background(), msg)
+		}
+	}()
+	msg := bytes.Repeat([]byte("x"), 200)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := c.Send(b.Context(), bytes.Clone(msg)); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := c.Receive(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c.Abort("done")
+	s.Abort("done")
+	<-c.Done()
+	<-s.Done()
 }

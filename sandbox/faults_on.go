@@ -8,7 +8,7 @@ package sandbox
 // #include <unistd.h>
 // static void segv(void) { volatile int* p = (int*)8; *p = 1; }
 // static void spin(void) { for (;;) { volatile int x = 0; (void)x; } }
-// static void fill(void) { for (;;) { char* p = malloc(8 << 20); if (p == NULL) abort(); memset(p, 1, 8 << 20); } }
+// static void fill(void) { for (;;) { char* p = malloc(8 << 20); if (p == NULL) _exit(71); memset(p, 1, 8 << 20); } }
 import "C"
 
 import (
@@ -42,7 +42,7 @@ func onLog(e *execution, text string) {
 	case "stop":
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	case "garbage":
-		syscall.Write(3, []byte("\xff\xff\xff\x00garbage"))
+		syscall.Write(3, []byte("\xff\xff\xff\xffgarbage"))
 	case "panic":
 		panic("fault")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
@@ -34,10 +35,34 @@ func (r *run) toolCall(c worker.ToolCall) error {
 			Name:    "RangeError",
 			Message: fmt.Sprintf("the arguments of all tool calls under way would have more than %d bytes", r.pool.config.InFlightBytes),
 		})
+	case r.req.Start != nil:
+		r.start(c)
 	default:
+		r.starting.Add(1)
 		go r.call(c)
 	}
 	return nil
+}
+
+// start hands a call to a host that answers later.
+func (r *run) start(c worker.ToolCall) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.pool.log.Error("tool callback panicked", "execution", r.execution, "panic", p, "stack", string(debug.Stack()))
+			r.answer(c, nil, &protocol.ThrownError{Message: "the host could not answer the call"})
+		}
+	}()
+	var once sync.Once
+	r.req.Start(r.ctx, r.executorCall(c), func(value protocol.Value, err error) {
+		once.Do(func() {
+			value, thrown := r.judge(value, err)
+			r.answer(c, value, thrown)
+		})
+	})
+}
+
+func (r *run) executorCall(c worker.ToolCall) executor.ToolCall {
+	return executor.ToolCall{Execution: r.execution, Call: c.Call, Provider: c.Provider, Path: c.Path, Args: c.Args}
 }
 
 // admission of a tool call.
@@ -81,9 +106,6 @@ func (r *run) admitCall(c worker.ToolCall) (admission, error) {
 
 // call asks the host and answers the worker.
 func (r *run) call(c worker.ToolCall) {
-	if r.over() {
-		return
-	}
 	value, thrown := r.ask(c)
 	r.answer(c, value, thrown)
 }
@@ -97,6 +119,7 @@ func (r *run) over() bool {
 
 // ask calls the host's callback. A callback that panics is the host's fault, and fails the call only.
 func (r *run) ask(c worker.ToolCall) (value protocol.Value, thrown *protocol.ThrownError) {
+	r.starting.Done()
 	defer func() {
 		if p := recover(); p != nil {
 			r.pool.log.Error("tool callback panicked", "execution", r.execution, "panic", p, "stack", string(debug.Stack()))
@@ -106,9 +129,11 @@ func (r *run) ask(c worker.ToolCall) (value protocol.Value, thrown *protocol.Thr
 	if r.req.Call == nil {
 		return nil, &protocol.ThrownError{Message: "the host answers no tool calls"}
 	}
-	value, err := r.req.Call(r.ctx, executor.ToolCall{
-		Execution: r.execution, Call: c.Call, Provider: c.Provider, Path: c.Path, Args: c.Args,
-	})
+	return r.judge(r.req.Call(r.ctx, r.executorCall(c)))
+}
+
+// judge checks what the host answered.
+func (r *run) judge(value protocol.Value, err error) (protocol.Value, *protocol.ThrownError) {
 	if err != nil {
 		return nil, r.thrown(err)
 	}
@@ -143,7 +168,11 @@ func (r *run) answer(c worker.ToolCall, value protocol.Value, thrown *protocol.T
 	if thrown != nil {
 		m.Value = protocol.AppendThrownError(nil, thrown)
 	}
-	_ = r.m.conn.Send(m) // a channel that broke ends the run through its reader
+	switch err := r.m.conn.TrySend(m); {
+	case errors.Is(err, worker.ErrQueueFull): // the worker reads slowly; whoever answers has others to serve
+		go func() { _ = r.m.conn.Send(m) }()
+	default: // a channel that broke ends the run through its reader
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.inFlight -= int64(len(c.Args))

@@ -115,6 +115,7 @@ func (p *Pool) Execute(ctx context.Context, r executor.Request) (*protocol.Outco
 	}
 	run.supervise(ctx)
 	run.logs.read.Wait()
+	run.starting.Wait()
 	p.report(run)
 	return run.out, nil
 }

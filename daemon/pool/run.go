@@ -12,6 +12,8 @@ import (
 
 // run is one execution from its arrival to its outcome.
 type run struct {
+	starting sync.WaitGroup // calls of Request.Call that have a goroutine but are not in the host's hands yet
+
 	pool      *Pool
 	id        uint64 // on the channel
 	execution string // the caller's id

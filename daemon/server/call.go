@@ -16,42 +16,45 @@ type call struct {
 	id     uint64 // of the request, unique in the session
 	number uint64 // unique in the execution
 	run    *execution
-	reply  chan protocol.Message // capacity 1
-	sent   bool                  // guarded by run.order
+	answer func(protocol.Value, error)
+	sent   bool // guarded by run.order
 }
 
 var errSettled = errors.New("cannot call a tool: the execution has ended")
 
-// callTool asks the host and waits for its answer, or for the end of the execution.
-func (r *execution) callTool(ctx context.Context, c executor.ToolCall) (protocol.Value, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
-	defer stop()
-	waiting := r.session.register(r, c.Call)
-	if err := r.sendCall(ctx, waiting, c); err != nil {
-		r.session.forget(waiting)
-		return nil, err
+// startCall asks the host. The answer comes by resolve; after the end of the execution nobody waits for it any more.
+func (r *execution) startCall(_ context.Context, c executor.ToolCall, answer func(protocol.Value, error)) {
+	waiting := r.session.register(r, c.Call, answer)
+	text := protocol.AppendToolCall(nil, protocol.NumberID(waiting.id), &protocol.ToolCallParams{
+		Execution: r.id, Call: c.Call, Provider: c.Provider, Path: c.Path, Args: c.Args,
+	})
+	if r.sendCall(waiting, text) {
+		return
 	}
-	select {
-	case m := <-waiting.reply:
-		return toolAnswer(m, r.session.srv.cfg.bounds())
-	case <-ctx.Done():
-		return nil, context.Cause(ctx) // settle takes the call back
-	}
+	// The host reads slowly. Waiting for it holds up this call only; the execution that ends meanwhile takes it back.
+	go func() {
+		if err := r.waitSend(waiting, text); err != nil {
+			r.session.forget(waiting)
+			answer(nil, err)
+		}
+	}()
 }
 
-// sendCall queues the request. The lock keeps it from following the outcome.
-func (r *execution) sendCall(ctx context.Context, waiting *call, c executor.ToolCall) error {
+// sendCall queues the request if there is room. The lock keeps it from following the outcome.
+func (r *execution) sendCall(waiting *call, text []byte) bool {
+	r.order.Lock()
+	defer r.order.Unlock()
+	waiting.sent = !r.settled && r.session.conn.TrySend(text)
+	return waiting.sent
+}
+
+func (r *execution) waitSend(waiting *call, text []byte) error {
 	r.order.Lock()
 	defer r.order.Unlock()
 	if r.settled {
 		return errSettled
 	}
-	text := protocol.AppendToolCall(nil, protocol.NumberID(waiting.id), &protocol.ToolCallParams{
-		Execution: r.id, Call: c.Call, Provider: c.Provider, Path: c.Path, Args: c.Args,
-	})
-	if err := r.session.conn.Send(ctx, text); err != nil {
+	if err := r.session.conn.Send(r.ctx, text); err != nil {
 		return err
 	}
 	waiting.sent = true
@@ -69,11 +72,11 @@ func toolAnswer(m protocol.Message, b protocol.Bounds) (protocol.Value, error) {
 	return value, nil
 }
 
-func (x *session) register(r *execution, number uint64) *call {
+func (x *session) register(r *execution, number uint64, answer func(protocol.Value, error)) *call {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.lastCall++
-	c := &call{id: x.lastCall, number: number, run: r, reply: make(chan protocol.Message, 1)}
+	c := &call{id: x.lastCall, number: number, run: r, answer: answer}
 	x.calls[c.id] = c
 	r.open[c.id] = c
 	return c
@@ -118,7 +121,7 @@ func (x *session) resolve(m protocol.Message) {
 		x.srv.stats.ignored.Add(1)
 		return
 	}
-	c.reply <- m
+	c.answer(toolAnswer(m, x.srv.cfg.bounds()))
 }
 
 func randomID() string { return rand.Text() }

@@ -49,7 +49,7 @@ func toolUser(n int) func(context.Context, executor.Request) (*protocol.Outcome,
 		var last atomic.Value
 		for i := range n {
 			wg.Go(func() {
-				v, err := r.Call(ctx, executor.ToolCall{
+				v, err := r.Ask(ctx, executor.ToolCall{
 					Execution: r.Execution, Call: uint64(i + 1), Provider: "tools", Path: []string{"echo"},
 					Args: protocol.Value(fmt.Sprintf(`[%d]`, i)),
 				})
@@ -153,7 +153,7 @@ func TestClientRunsManyToolsAtOnce(t *testing.T) {
 func TestClientToolFailures(t *testing.T) {
 	got := make(chan error, 1)
 	exec := script{"tools": func(ctx context.Context, r executor.Request) (*protocol.Outcome, error) {
-		_, err := r.Call(ctx, executor.ToolCall{Call: 1, Provider: "p", Path: []string{"t"}})
+		_, err := r.Ask(ctx, executor.ToolCall{Call: 1, Provider: "p", Path: []string{"t"}})
 		got <- err
 		return returned(protocol.Value("1")), nil
 	}}

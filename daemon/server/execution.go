@@ -138,7 +138,7 @@ func (r *execution) run(m protocol.Message) (outcome *protocol.Outcome, err erro
 	p.Execution = r.id
 	req := executor.Request{Execute: *p, Identity: r.session.identity, OnState: r.onState}
 	if len(p.Providers) > 0 {
-		req.Call = r.callTool
+		req.Start = r.startCall
 	}
 	if p.Logs.Stream {
 		req.OnLog = r.onLog

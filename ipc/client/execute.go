@@ -19,8 +19,13 @@ type execution struct {
 	ctx    context.Context // of its tool calls
 	cancel context.CancelCauseFunc
 	events events
-	calls  map[uint64]context.CancelCauseFunc // tool calls that run; guarded by session.mu
-	begun  sync.WaitGroup                     // tool calls that have a goroutine but are not in the host's hands yet
+
+	// Guarded by session.mu.
+	calls    map[uint64]context.CancelCauseFunc // tool calls that wait or run
+	starting int                                // calls that have not begun
+	started  chan struct{}                      // closed when there are none any more
+	over     bool                               // no call may begin
+	begun    sync.WaitGroup                     // tool calls that have a goroutine but are not in the host's hands yet
 }
 
 // Execute runs one program on the service; see executor.Executor. When the connection is lost the error is of type
@@ -140,6 +145,7 @@ func (s *session) end(x *execution) {
 	x.cancel(errEnded)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	x.over = true
 	delete(s.executions, x.id)
 }
 

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
@@ -101,7 +102,40 @@ func (s *session) beginCall(c *protocol.ToolCallParams) (*execution, context.Con
 	}
 	ctx, cancel := context.WithCancelCause(x.ctx)
 	x.calls[c.Call] = cancel
+	x.starting++
 	return x, ctx
+}
+
+// enter takes a call out of those that have not begun, and reports whether it may still begin.
+func (s *session) enter(x *execution) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.starting--
+	if x.starting == 0 && x.started != nil {
+		close(x.started)
+		x.started = nil
+	}
+	return !x.over
+}
+
+// awaitStarted waits until all calls of x have begun: a program may call a tool and end at once. Tools of others that
+// hold all places bound it.
+func (s *session) awaitStarted(x *execution) {
+	x.cancel(errEnded)
+	s.mu.Lock()
+	if x.starting == 0 {
+		s.mu.Unlock()
+		return
+	}
+	started := make(chan struct{})
+	x.started = started
+	s.mu.Unlock()
+	timer := time.NewTimer(s.opts.cancelGrace)
+	defer timer.Stop()
+	select {
+	case <-started:
+	case <-timer.C:
+	}
 }
 
 func (s *session) endCall(x *execution, number uint64) {

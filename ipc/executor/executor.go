@@ -15,7 +15,7 @@ type Executor interface {
 	// Execute runs one program and blocks until it ended. A program that began to run ends in an Outcome, with a nil
 	// error, however badly it ended; one that could not be run at all gives a *protocol.Error and no Outcome.
 	// Cancelling ctx stops the program, running or queued; the outcome is then of type protocol.Cancelled.
-	// The callbacks of the request are not called any more once Execute returned.
+	// No callback of the request begins once Execute returned; a Call may still run.
 	Execute(ctx context.Context, r Request) (*protocol.Outcome, error)
 	// Close cancels what still runs, waits for it and frees the executor. Later calls of Execute fail.
 	Close() error
@@ -31,8 +31,14 @@ type Request struct {
 
 	// Call answers the program's tool calls. It is called on its own goroutine for every call, many at once; ctx ends
 	// with the execution. An error is thrown in the program: a *protocol.ThrownError as it says, any other as an Error
-	// with its text. Nil means no tools.
+	// with its text. Nil means no tools. A call that the program made is always begun, even if the program ended right
+	// after it without waiting; ctx may then be done already.
 	Call func(ctx context.Context, c ToolCall) (protocol.Value, error)
+
+	// Start, when set, takes the place of Call. It is called in the order in which the program made its calls, from one
+	// goroutine, and must not block; answer is to be called once, from any goroutine, with what Call would return. It is
+	// for relays, which need no goroutine to wait on. The remote client does not use it.
+	Start func(ctx context.Context, c ToolCall, answer func(protocol.Value, error))
 
 	// OnLog hears each console line as it comes, OnState of the progress before the outcome. Both are called from one
 	// goroutine at a time, in order, and must not block for long. Nil means not interested.
@@ -47,4 +53,24 @@ type ToolCall struct {
 	Provider  string
 	Path      []string
 	Args      protocol.Value // JSON array of Values
+}
+
+// Ask makes a tool call by Start or Call, whichever the request has, and waits for its answer or the end of ctx. It is
+// for executors that have a goroutine to wait on.
+func (r *Request) Ask(ctx context.Context, c ToolCall) (protocol.Value, error) {
+	if r.Start == nil {
+		return r.Call(ctx, c)
+	}
+	type answer struct {
+		value protocol.Value
+		err   error
+	}
+	answered := make(chan answer, 1)
+	r.Start(ctx, c, func(v protocol.Value, err error) { answered <- answer{v, err} })
+	select {
+	case a := <-answered:
+		return a.value, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }

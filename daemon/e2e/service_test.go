@@ -1,0 +1,179 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/executord/executord/ipc/client"
+	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/worker/workertest"
+)
+
+// service is a running executord process.
+type service struct {
+	tb      testing.TB
+	cmd     *exec.Cmd
+	address string
+	log     *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+var executord = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv(workertest.BinVar); dir != "" {
+		return filepath.Join(dir, "executord"), nil
+	}
+	dir, err := os.MkdirTemp("", "executord-test")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "executord")
+	cmd := exec.Command("go", "build", "-o", path, "github.com/executord/executord/cmd/executord")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("cannot build executord: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// start runs executord with the given worker and waits until it serves.
+func start(tb testing.TB, workerBinary string, args ...string) *service {
+	tb.Helper()
+	path, err := executord()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := &service{tb: tb, address: "unix:" + filepath.Join(tb.TempDir(), "s"), log: &lockedBuffer{}}
+	s.cmd = exec.Command(path, append([]string{"--listen", s.address, "--worker-binary", workerBinary}, args...)...)
+	s.cmd.Stderr = s.log
+	if err := s.cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.stop)
+	s.dial().Close()
+	return s
+}
+
+func (s *service) stop() {
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	s.cmd.Wait()
+	if s.tb.Failed() {
+		s.tb.Logf("executord said:\n%s", s.log.String())
+	}
+}
+
+// dial connects, waiting until the service listens.
+func (s *service) dial() *client.Client {
+	s.tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for {
+		c, err := client.Dial(ctx, s.address)
+		if err == nil {
+			return c
+		}
+		select {
+		case <-ctx.Done():
+			s.tb.Fatalf("cannot reach the service: %v\n%s", err, s.log.String())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// workers are the process ids of the service's workers.
+func (s *service) workers() []int { return children(s.cmd.Process.Pid) }
+
+func children(parent int) (pids []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		rest := string(b[bytes.LastIndexByte(b, ')')+1:])
+		f := strings.Fields(rest)
+		if len(f) > 1 && f[1] == strconv.Itoa(parent) && f[0] != "Z" {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func alive(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	return !strings.HasPrefix(string(b[bytes.LastIndexByte(b, ')')+1:]), " Z")
+}
+
+func descriptors(pid int) int {
+	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	return len(entries)
+}
+
+// within waits for a condition; it polls, since the condition is another process's.
+func within(d time.Duration, ok func() bool) bool {
+	for deadline := time.Now().Add(d); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return true
+		}
+	}
+	return ok()
+}
+
+// run runs one program and fails the test if it could not be run at all.
+func run(tb testing.TB, c executor.Executor, r executor.Request) *protocol.Outcome {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	o, err := c.Execute(ctx, r)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return o
+}
+
+func program(code string) executor.Request {
+	return executor.Request{Execute: protocol.Execute{Code: code}}
+}
+
+// echo is a provider that answers with what it is given.
+func echo() executor.Provider {
+	return executor.Provider{Name: "tools", Tools: map[string]executor.Tool{
+		"echo": func(_ context.Context, args []protocol.Value) (protocol.Value, error) {
+			if len(args) == 0 {
+				return nil, nil
+			}
+			return args[0], nil
+		},
+	}}
+}

@@ -180,6 +180,45 @@ func TestToolCallTwice(t *testing.T) {
 	}
 }
 
+// A call that the program made just before its end is begun, and begun before Execute returns.
+func TestCallsBeforeTheEndAreBegun(t *testing.T) {
+	c := dial(t, serve(t, func(c *channel.Conn) {
+		for {
+			m := receive(c)
+			if m.Method == "" {
+				return
+			}
+			if m.Method != protocol.MethodExecute {
+				continue
+			}
+			id := executionOf(t, m)
+			for i := range 20 {
+				send(c, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tool.call","params":{"execution":%q,"call":%d,"provider":"p","path":["t"],"args":[]}}`, i, id, i))
+			}
+			for i := range 20 {
+				send(c, fmt.Sprintf(`{"jsonrpc":"2.0","method":"tool.cancel","params":{"execution":%q,"call":%d}}`, id, i))
+			}
+			result(c, m)
+		}
+	}), WithMaxTools(3))
+	for range 50 {
+		var begun atomic.Int64
+		q := code("x")
+		q.Call = func(context.Context, executor.ToolCall) (protocol.Value, error) {
+			begun.Add(1)
+			return nil, nil
+		}
+		if _, err := c.Execute(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		for stop := time.Now().Add(5 * time.Second); begun.Load() < 20; runtime.Gosched() {
+			if time.Now().After(stop) {
+				t.Fatalf("%d of 20 calls have begun", begun.Load())
+			}
+		}
+	}
+}
+
 func TestToolCancelEndsTheCall(t *testing.T) {
 	ended := make(chan struct{})
 	begun := make(chan struct{})

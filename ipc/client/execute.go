@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/executord/executord/ipc/client/channel"
@@ -25,7 +24,6 @@ type execution struct {
 	starting int                                // calls that have not begun
 	started  chan struct{}                      // closed when there are none any more
 	over     bool                               // no call may begin
-	begun    sync.WaitGroup                     // tool calls that have a goroutine but are not in the host's hands yet
 }
 
 // Execute runs one program on the service; see executor.Executor. When the connection is lost the error is of type
@@ -87,7 +85,7 @@ func (s *session) await(ctx context.Context, x *execution, reply <-chan protocol
 			x.events.deliver(x.req)
 		case m := <-reply:
 			x.events.deliver(x.req)
-			x.begun.Wait()
+			s.awaitStarted(x)
 			return s.answer(m)
 		case <-leave:
 			leave = nil

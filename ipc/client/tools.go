@@ -22,15 +22,14 @@ type tools struct {
 
 	mu      sync.Mutex
 	running int
-	waiting []func(begin func())
+	waiting []func()
 	all     sync.WaitGroup
 }
 
 func newTools(limit int) *tools { return &tools{max: limit} }
 
-// run calls f on its own goroutine, now or when there is room; begun counts it until then if there is. It reports false
-// when too many wait.
-func (t *tools) run(begun *sync.WaitGroup, f func(begin func())) bool {
+// run calls f on its own goroutine, now or when there is room. It reports false when too many wait.
+func (t *tools) run(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.running >= t.max {
@@ -41,18 +40,17 @@ func (t *tools) run(begun *sync.WaitGroup, f func(begin func())) bool {
 		return true
 	}
 	t.running++
-	begun.Add(1)
 	t.all.Go(func() {
-		f(begun.Done)
-		for f := t.next(); f != nil; f = t.next() {
-			f(func() {})
+		for f != nil {
+			f()
+			f = t.next()
 		}
 	})
 	return true
 }
 
 // next returns the call that waits longest, nil when the goroutine is not needed any more.
-func (t *tools) next() (f func(begin func())) {
+func (t *tools) next() (f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) == 0 {
@@ -82,11 +80,14 @@ func (s *session) toolCall(m protocol.Message) {
 		s.throw(m.ID, &protocol.ThrownError{Message: "the execution has ended"})
 		return
 	}
-	ok := s.tools.run(&x.begun, func(begin func()) {
+	ok := s.tools.run(func() {
 		defer s.endCall(x, c.Call)
-		s.answerCall(ctx, begin, x, m.ID, c)
+		if s.enter(x) {
+			s.answerCall(ctx, x, m.ID, c)
+		}
 	})
 	if !ok {
+		s.enter(x)
 		s.endCall(x, c.Call)
 		s.throw(m.ID, &protocol.ThrownError{Message: "too many tool calls wait on this connection", Code: "TOO_MANY_CALLS"})
 	}
@@ -164,8 +165,7 @@ func (s *session) toolCancel(m protocol.Message) {
 
 // answerCall runs the tool and sends its answer, unless nobody waits for it any more. The program may have ended
 // without waiting for this call, but it did make it: the tool is begun all the same.
-func (s *session) answerCall(ctx context.Context, begin func(), x *execution, id json.RawMessage, c *protocol.ToolCallParams) {
-	begin()
+func (s *session) answerCall(ctx context.Context, x *execution, id json.RawMessage, c *protocol.ToolCallParams) {
 	value, err := s.call(ctx, x.req, c)
 	switch {
 	case ctx.Err() != nil:

@@ -1,6 +1,11 @@
 // How the library puts names on the global object, with the attributes that Web IDL asks for.
 
-import { define, defineProperty, getOwnPropertyDescriptor, global } from "./primordials.js";
+import { define, defineProperty, getOwnPropertyDescriptor, global, SafeTypeError } from "./primordials.js";
+
+/** Throws where a member of the global is used on another object: undefined and null stand for it (Web IDL, 3.7.6). */
+export function checkGlobal(self) {
+  if (self !== undefined && self !== null && self !== global) throw new SafeTypeError("Illegal invocation");
+}
 
 /** Makes every method of the literal an operation of the global: enumerable, writable, configurable. */
 export function defineOperations(methods) {
@@ -12,8 +17,17 @@ export function defineNamespace(name, object) {
   define(global, name, object, false);
 }
 
-/** Defines `self` as WorkerGlobalScope does (HTML, 10.2.1.1): a readonly attribute. */
-export function defineSelf() {
-  const { get } = getOwnPropertyDescriptor({ get self() { return global; } }, "self");
-  defineProperty(global, "self", { __proto__: null, get, set: undefined, enumerable: true, configurable: true });
+/** Defines an attribute of the global. Without put, what is assigned to it takes its place ([Replaceable]). */
+export function defineAttribute(name, read, put = (value) => define(global, name, value)) {
+  const { get, set } = getOwnPropertyDescriptor({
+    get [name]() {
+      checkGlobal(this);
+      return read();
+    },
+    set [name](value) {
+      checkGlobal(this);
+      put(value);
+    },
+  }, name);
+  defineProperty(global, name, { __proto__: null, get, set, enumerable: true, configurable: true });
 }

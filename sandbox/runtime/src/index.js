@@ -1,14 +1,17 @@
 // The library that every program finds in its global. It runs once, in the empty global from which the startup
 // snapshot is made; what it keeps must survive that: no Intl objects, no WebAssembly, no stack texts.
 
+import { makeClock } from "./clock.js";
 import { installConsole } from "./console.js";
-import { defineSelf } from "./global.js";
+import { installEventTarget } from "./event-target.js";
+import { checkGlobal, defineAttribute } from "./global.js";
 import { inspectArgument } from "./inspect.js";
 import { installMicrotask } from "./microtask.js";
-import { lazyNames } from "./parts/index.js";
+import { lazyNames, parts } from "./parts/index.js";
 import * as primordials from "./primordials.js";
-import { parseJSON } from "./primordials.js";
+import { global, parseJSON } from "./primordials.js";
 import { makeProviders } from "./providers.js";
+import { stackOf } from "./reflect.js";
 import { makeReport } from "./report.js";
 import { settle } from "./settle.js";
 import { installTimers } from "./timers.js";
@@ -33,19 +36,26 @@ export default function install(host) {
   const native = detach(host);
   const { defineProvider, nameOf } = makeProviders(native);
   const settings = { __proto__: null, nameOf };
-  const report = makeReport(native, settings);
+  const inspect = (value) => inspectArgument(native, settings, value);
+  const { report, setHandleReport } = makeReport(native, settings);
+  const clock = makeClock(native);
 
-  defineSelf();
+  defineAttribute("self", () => global);
   installConsole(native, settings);
   installMicrotask(report);
-  const fire = installTimers(native, report);
-  const core = { __proto__: null, ...primordials, ...webidl, native, report };
+  const { fire, startTimer, stopTimer } = installTimers(native, report);
+  const core = {
+    __proto__: null, ...primordials, ...webidl, checkGlobal, stackOf, inspect, native, report, setHandleReport, now: clock.now, startTimer, stopTimer,
+  };
   const { need, wake } = makeWake(native, core);
   core.need = need;
+  core.EventTarget = installEventTarget(core);
+  for (const part in parts) for (const name of parts[part].attributes ?? []) defineAttribute(name, () => wake(name));
 
   // Runs before any guest code.
   function begin(configJSON) {
     attach(native, host);
+    clock.start();
     const { providers } = parseJSON(configJSON);
     for (let i = 0; i < providers.length; i++) defineProvider(providers[i]);
   }
@@ -58,6 +68,6 @@ export default function install(host) {
     settle,
     wake,
     lazy: lazyNames(),
-    inspect: (value) => inspectArgument(native, settings, value),
+    inspect,
   };
 }

@@ -1,6 +1,6 @@
 // queueMicrotask (HTML, 8.7 "Microtask queuing").
 
-import { defineOperations } from "./global.js";
+import { checkGlobal, defineOperations } from "./global.js";
 import { apply, SafeTypeError } from "./primordials.js";
 import { requireArguments } from "./webidl.js";
 
@@ -18,6 +18,7 @@ async function runLater(callback, report) {
 export function installMicrotask(report) {
   defineOperations({
     queueMicrotask(callback) {
+      checkGlobal(this);
       requireArguments("queueMicrotask", arguments.length, 1);
       if (typeof callback !== "function") {
         throw new SafeTypeError("Failed to execute 'queueMicrotask': parameter 1 is not of type 'Function'.");

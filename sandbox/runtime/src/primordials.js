@@ -30,7 +30,7 @@ export const { freeze, hasOwn, setPrototypeOf } = Object;
 
 export const isArrayIndexLimit = 0xffffffff;
 
-export const { min, max } = Math;
+export const { floor, max, min } = Math;
 export const dateNow = Date.now;
 export const dateToISOString = uncurry(Date.prototype.toISOString);
 export const dateValue = uncurry(Date.prototype.valueOf);
@@ -38,6 +38,8 @@ export const isNaN = Number.isNaN;
 export const parseIntegerText = parseInt;
 export const parseFloatText = parseFloat;
 export const toString = String;
+/** Runs text as a script of the global scope: an indirect eval. */
+export const evaluate = eval;
 export const parseJSON = JSON.parse;
 
 export const promiseReject = Promise.reject.bind(Promise);

@@ -1,4 +1,5 @@
-// Errors that nobody can catch any more become a log line (HTML, 8.1.4.6 "report an exception"). They never change the outcome.
+// Errors that nobody can catch any more become a log line (HTML, 8.1.4.6 "report an exception"), unless the program
+// listens for them and calls preventDefault. They never change the outcome.
 
 import { inspectArgument } from "./inspect.js";
 
@@ -8,9 +9,23 @@ const labels = {
   unhandledrejection: "Unhandled rejection: ",
 };
 
-/** Returns report(kind, reason) with kind "uncaught" or "unhandledrejection". It never throws. */
+/**
+ * Returns report(kind, reason, promise) with kind "uncaught", "unhandledrejection" or "rejectionhandled", which never
+ * throws, and setHandleReport, by which the part "events" is asked first once it is there.
+ */
 export function makeReport(native, settings) {
-  return function report(kind, reason) {
+  let handle = () => false;
+
+  function handled(kind, reason, promise) {
+    try {
+      return handle(kind, reason, promise);
+    } catch {
+      return false; // the stack is nearly exhausted
+    }
+  }
+
+  function report(kind, reason, promise) {
+    if (handled(kind, reason, promise) || labels[kind] === undefined) return;
     let text;
     try {
       text = inspectArgument(native, settings, reason);
@@ -18,5 +33,7 @@ export function makeReport(native, settings) {
       text = "<a value that cannot be shown>"; // the stack is nearly exhausted
     }
     native.log("error", labels[kind] + text);
-  };
+  }
+
+  return { __proto__: null, report, setHandleReport: (f) => { handle = f; } };
 }

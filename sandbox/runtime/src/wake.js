@@ -12,6 +12,7 @@ export function makeWake(native, core) {
   for (const part in parts) {
     for (const name of parts[part].interfaces ?? []) owners[name] = part;
     for (const name of parts[part].operations ?? []) owners[name] = part;
+    for (const name of parts[part].attributes ?? []) owners[name] = part;
   }
   const loaded = { __proto__: null };
 

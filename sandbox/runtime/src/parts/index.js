@@ -2,10 +2,17 @@
 // default a function of the core that returns the values of its names, and anything else that other parts need. It is
 // kept out of the snapshot and compiled when a program first touches one of its names.
 //
-// interfaces are not enumerable on the global, operations are (Web IDL, 3.7 and 3.8).
+// interfaces are not enumerable on the global, operations are (Web IDL, 3.7 and 3.8). attributes are accessors whose
+// value the part has under the same name; what is assigned to one takes its place.
 
 export const parts = {
   __proto__: null,
+  events: {
+    interfaces: [
+      "AbortController", "AbortSignal", "CustomEvent", "DOMException", "ErrorEvent", "Event", "MessageEvent",
+      "PromiseRejectionEvent", "QuotaExceededError",
+    ],
+  },
 };
 
 /** The names for the engine, one a line; an operation has a '+' before it. */

@@ -1,0 +1,51 @@
+// The global as an EventTarget (DOM, 2.7, https://dom.spec.whatwg.org/#interface-eventtarget, and HTML, 8.1.8.2
+// WindowEventHandlers and 8.1.4.6 reportError), as far as it must be there before anything is used. What the functions
+// do is in the part "events".
+
+import { checkGlobal, defineAttribute, defineOperations } from "./global.js";
+import { define, defineProperty, getPrototypeOf, global, SafeTypeError, setPrototypeOf, toStringTag } from "./primordials.js";
+import { requireArguments } from "./webidl.js";
+
+/** Defines EventTarget, puts its prototype behind the global, and returns it. */
+export function installEventTarget(core) {
+  const events = () => core.need("events");
+  const { EventTarget } = {
+    EventTarget: function () {
+      if (new.target === undefined) throw new SafeTypeError("Class constructor EventTarget cannot be invoked without 'new'");
+      events().initTarget(this);
+    },
+  };
+  const { prototype } = EventTarget;
+  const methods = {
+    addEventListener(type, callback) {
+      events().addEventListener(this, arguments);
+    },
+    removeEventListener(type, callback) {
+      events().removeEventListener(this, arguments);
+    },
+    dispatchEvent(event) {
+      return events().dispatchEvent(this, arguments);
+    },
+  };
+  for (const name in methods) define(prototype, name, methods[name]);
+  defineProperty(prototype, toStringTag, { __proto__: null, value: "EventTarget", configurable: true });
+  defineProperty(EventTarget, "prototype", { __proto__: null, writable: false });
+  define(global, "EventTarget", EventTarget, false);
+  setPrototypeOf(getPrototypeOf(global), prototype);
+  installHandlers(core, events);
+  return EventTarget;
+}
+
+function installHandlers({ report }, events) {
+  const types = ["error", "unhandledrejection", "rejectionhandled"];
+  for (let i = 0; i < types.length; i++) {
+    defineAttribute(`on${types[i]}`, () => events().getHandler(global, types[i]), (value) => events().setHandler(global, types[i], value));
+  }
+  defineOperations({
+    reportError(e) {
+      checkGlobal(this);
+      requireArguments("reportError", arguments.length, 1);
+      report("uncaught", e);
+    },
+  });
+}

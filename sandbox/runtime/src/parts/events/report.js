@@ -1,0 +1,66 @@
+// What becomes of errors that nobody caught while the program listens for them: "report an exception" (HTML, 8.1.4.6) and
+// "notify about rejected promises" (8.1.4.7). The core calls handle() before it writes a log line.
+
+export function makeReporting(core, target, { ErrorEvent, PromiseRejectionEvent }) {
+  const { global } = core;
+  const SafeWeakSet = WeakSet;
+  const told = new SafeWeakSet(); // promises whose rejection was told and had no handler
+  const setHas = core.uncurry(WeakSet.prototype.has);
+  const setAdd = core.uncurry(WeakSet.prototype.add);
+  const setDelete = core.uncurry(WeakSet.prototype.delete);
+  let reporting = false; // 8.1.4.6 "in error reporting mode"
+
+  // "name (file:line:column)" or "file:line:column" of the topmost frame.
+  function placeOf(error) {
+    const place = { __proto__: null, filename: "", lineno: 0, colno: 0 };
+    if (!core.isObject(error) || core.native.classOf(error) !== "Error") return place;
+    const found = /\n    at (?:.* \()?([^\n()]*):(\d+):(\d+)\)?(?:\n|$)/.exec(core.stackOf(error) ?? "");
+    if (found !== null) {
+      place.filename = found[1];
+      place.lineno = +found[2];
+      place.colno = +found[3];
+    }
+    return place;
+  }
+
+  function errorInit(error) {
+    const place = placeOf(error);
+    let text;
+    try {
+      text = `Uncaught ${core.native.classOf(error) === "Error" ? error : core.inspect(error)}`;
+    } catch {
+      text = "Uncaught exception";
+    }
+    return { __proto__: null, cancelable: true, error, message: text, ...place };
+  }
+
+  // True when the program has dealt with it.
+  function handleError(error) {
+    if (reporting || !target.listens(global, "error")) return false;
+    reporting = true;
+    try {
+      return !target.fire(global, ErrorEvent, "error", errorInit(error));
+    } finally {
+      reporting = false;
+    }
+  }
+
+  function handleRejection(promise, reason) {
+    setAdd(told, promise);
+    if (!target.listens(global, "unhandledrejection")) return false;
+    return !target.fire(global, PromiseRejectionEvent, "unhandledrejection", { __proto__: null, cancelable: true, promise, reason });
+  }
+
+  function handleLate(promise, reason) {
+    if (!setHas(told, promise)) return;
+    setDelete(told, promise);
+    target.fire(global, PromiseRejectionEvent, "rejectionhandled", { __proto__: null, promise, reason });
+  }
+
+  return function handle(kind, reason, promise) {
+    if (kind === "uncaught") return handleError(reason);
+    if (kind === "unhandledrejection") return handleRejection(promise, reason);
+    handleLate(promise, reason);
+    return true;
+  };
+}

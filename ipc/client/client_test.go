@@ -185,7 +185,7 @@ func TestCallsBeforeTheEndAreBegun(t *testing.T) {
 	c := dial(t, serve(t, func(c *channel.Conn) {
 		for {
 			m := receive(c)
-			if m.Method == "" {
+			if m.Kind == 0 {
 				return
 			}
 			if m.Method != protocol.MethodExecute {

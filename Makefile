@@ -2,12 +2,13 @@
 
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS  = -s -w -X github.com/executord/executord/ipc/protocol.Build=$(VERSION)
+LDFLAGS  = -s -w -X main.version=$(VERSION)
 PURE     = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 # Position-independent and with unused sections dropped: the worker is the process that is attacked.
 WORKER   = $(GO) build -trimpath -buildmode=pie -ldflags "$(LDFLAGS) -extldflags '-Wl,--gc-sections'"
 # Tests use the binaries that operators get, and one worker more that dies on command.
 export EXECUTORD_TEST_BIN = $(CURDIR)/bin
+export EXECUTOR_WORKER = $(CURDIR)/bin/executor-worker
 FUZZTIME ?= 20s
 BENCH    ?= .
 
@@ -43,7 +44,7 @@ format: setup ## format the Go sources
 	$(GO) tool gofumpt -w cmd daemon ipc sandbox
 
 bench: build ## print CPU and wall time per execution through the whole path
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 200x ./daemon/bench
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 200x ./daemon/e2e
 	$(GO) test -run '^$$' -bench '$(BENCH)' ./sandbox/v8 ./ipc/...
 
 fuzz: setup ## fuzz every decoder for FUZZTIME each (default 20s)

@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/worker/workertest"
+)
+
+// cpuTime is the CPU time that the threads of the processes have used.
+func cpuTime(pids []int) (sum time.Duration) {
+	for _, pid := range pids {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+		for _, f := range files {
+			var ns int64
+			if b, err := os.ReadFile(f); err == nil {
+				fmt.Sscan(string(b), &ns)
+			}
+			sum += time.Duration(ns)
+		}
+	}
+	return sum
+}
+
+// BenchmarkExecution measures whole executions through the real WebSocket, one at a time. cpu-ms/op is the CPU time of
+// the service and its workers, without the client's; ns/op is what the client waits.
+func BenchmarkExecution(b *testing.B) {
+	s := start(b, workertest.Binary(b))
+	c := s.dial()
+	defer c.Close()
+	bytes, err := protocol.Marshal(make([]byte, 1<<20))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, w := range []struct {
+		name, code string
+		input      protocol.Value
+		want       string // the start of the value
+	}{
+		{"1+1", "1+1", nil, "2"},
+		{"calls-1", "await tools.echo(1)", nil, "1"},
+		{"calls-10", "let n = 0; for (let i = 0; i < 10; i++) n += await tools.echo(1); n", nil, "10"},
+		{"calls-100", "let n = 0; for (let i = 0; i < 100; i++) n += await tools.echo(1); n", nil, "100"},
+		{"calls-100-parallel", "(await Promise.all(Array.from({length: 100}, () => tools.echo(1)))).length", nil, "100"},
+		{"result-1MiB-string", "'x'.repeat(1 << 20)", nil, `"xxx`},
+		{"argument-1MiB-bytes", "async b => b.length", bytes, "1048576"},
+	} {
+		b.Run(w.name, func(b *testing.B) {
+			r := program(w.code)
+			r.Input = w.input
+			if strings.Contains(w.code, "tools.") {
+				r.Provide(echo())
+			}
+			one := func() {
+				if o := run(b, c, cloneRequest(r)); o.Error != nil || !strings.HasPrefix(string(o.Value), w.want) {
+					b.Fatalf("got %.60s, %v", o.Value, o.Error)
+				}
+			}
+			for range 5 {
+				one()
+			}
+			pids := append(s.workers(), s.cmd.Process.Pid)
+			before := cpuTime(pids)
+			for b.Loop() {
+				one()
+			}
+			spent := cpuTime(pids) - before
+			b.ReportMetric(float64(spent.Microseconds())/1000/float64(b.N), "cpu-ms/op")
+		})
+	}
+}
+
+// cloneRequest gives each execution an id of its own.
+func cloneRequest(r executor.Request) executor.Request {
+	r.Execution = ""
+	return r
+}

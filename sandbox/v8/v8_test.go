@@ -137,6 +137,15 @@ func run(t testing.TB, r *recorder, source string, answer func(call string) (boo
 	return string(v), err
 }
 
+// TestInfo prints what this build of V8 is, for the operator and for bug reports.
+func TestInfo(t *testing.T) {
+	Init(-1)
+	t.Logf("V8 %s, tag %#x, flags %v", Version(), VersionTag(), Flags)
+	if !strings.HasPrefix(Version(), "13.6.") {
+		t.Errorf("V8 %s is not the version that the flags were chosen for: run the hostile programs again", Version())
+	}
+}
+
 func TestRunGivesTheValue(t *testing.T) {
 	for _, c := range []struct{ name, source, want string }{
 		{"number", "export default 1+1", "2"},

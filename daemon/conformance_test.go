@@ -23,9 +23,10 @@ func newPool(t *testing.T) *pool.Pool {
 	t.Helper()
 	c := pool.Defaults()
 	c.Workers, c.Queue, c.QueuePerIdentity, c.SpawnTimeout = 2, 64, 64, time.Minute
+	binary := conformance.WorkerBinary(t) // may take its time
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	p, err := StartPool(ctx, conformance.WorkerBinary(t), c)
+	p, err := StartPool(ctx, binary, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ PURE     = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 WORKER   = $(GO) build -trimpath -buildmode=pie -ldflags "$(LDFLAGS) -extldflags '-Wl,--gc-sections'"
 # Tests use the binaries that operators get, and one worker more that dies on command.
 export EXECUTORD_TEST_BIN = $(CURDIR)/bin
-export EXECUTOR_WORKER = $(CURDIR)/bin/executor-worker
 FUZZTIME ?= 20s
 BENCH    ?= .
 

@@ -14,16 +14,17 @@ import (
 	"github.com/executord/executord/ipc/client"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol/conformance"
+	"github.com/executord/executord/ipc/testbin"
 )
 
-func TestMain(m *testing.M) { os.Exit(conformance.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(testbin.Main(m)) }
 
 // newPool is a pool of real workers.
 func newPool(t *testing.T) *pool.Pool {
 	t.Helper()
 	c := pool.Defaults()
 	c.Workers, c.Queue, c.QueuePerIdentity, c.SpawnTimeout = 2, 64, 64, time.Minute
-	binary := conformance.WorkerBinary(t) // may take its time
+	binary := testbin.Worker(t) // may take its time
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	p, err := StartPool(ctx, binary, c)

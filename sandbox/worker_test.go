@@ -16,7 +16,7 @@ import (
 
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/worker"
-	"github.com/executord/executord/ipc/worker/workertest"
+	"github.com/executord/executord/ipc/testbin"
 )
 
 // proc is a real worker process with the test as its parent.
@@ -265,7 +265,7 @@ func echo(c worker.ToolCall) (worker.ToolResult, bool) {
 }
 
 func TestHelloComesFirst(t *testing.T) {
-	p := start(t, workertest.Binary(t), snapshotOf(t, workertest.Binary(t)))
+	p := start(t, testbin.Worker(t), snapshotOf(t, testbin.Worker(t)))
 	m := <-p.frames
 	h, ok := m.(worker.Hello)
 	if !ok || h.Version != worker.Version || int(h.PID) != p.cmd.Process.Pid || !strings.HasPrefix(h.Engine, "13.") {
@@ -274,7 +274,7 @@ func TestHelloComesFirst(t *testing.T) {
 }
 
 func TestExecutions(t *testing.T) {
-	p := ready(t, workertest.Binary(t))
+	p := ready(t, testbin.Worker(t))
 	for _, c := range []struct {
 		name string
 		job  job
@@ -311,7 +311,7 @@ func TestExecutions(t *testing.T) {
 }
 
 func TestGlobalsDoNotSurvive(t *testing.T) {
-	p := ready(t, workertest.Binary(t))
+	p := ready(t, testbin.Worker(t))
 	p.run(job{code: "globalThis.secret = 1; Array.prototype.x = 1; console.log = 5; return 1"})
 	if e := p.run(job{code: "return [typeof secret, [].x, typeof console.log]"}); e.value != `["undefined",{"@undefined":true},"function"]` {
 		t.Fatal(e.value, e.err)
@@ -319,7 +319,7 @@ func TestGlobalsDoNotSurvive(t *testing.T) {
 }
 
 func TestEndings(t *testing.T) {
-	p := ready(t, workertest.Binary(t))
+	p := ready(t, testbin.Worker(t))
 	short := func(l *worker.Limits) {
 		l.CPU, l.Wall, l.Total = 300*time.Millisecond, 600*time.Millisecond, 900*time.Millisecond
 	}
@@ -376,7 +376,7 @@ func position(e *protocol.Error) string {
 func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 
 func TestCancel(t *testing.T) {
-	p := ready(t, workertest.Binary(t))
+	p := ready(t, testbin.Worker(t))
 	for _, code := range []string{"console.log('x'); for(;;);", "console.log('x'); await tools.never()", "console.log('x'); await new Promise(r => setTimeout(r, 1e6))"} {
 		e := p.run(job{code: code, started: func(id uint64) {
 			p.await(func(m worker.Message) bool { _, ok := m.(worker.Log); return ok })
@@ -398,7 +398,7 @@ func TestWhatTheEngineCannotStopEndsTheProcess(t *testing.T) {
 		{"one allocation over the slack", "console.log('before'); [...Array(2**28).keys()]", protocol.MemoryLimit, worker.ExitHeapOOM},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := ready(t, workertest.Binary(t))
+			p := ready(t, testbin.Worker(t))
 			e := p.run(job{code: c.code, limits: func(l *worker.Limits) {
 				if c.typ == protocol.CPUTimeout {
 					l.CPU = 300 * time.Millisecond
@@ -423,7 +423,7 @@ func TestWhatTheEngineCannotStopEndsTheProcess(t *testing.T) {
 func TestClosedChannelEndsTheProcessAtOnce(t *testing.T) {
 	for name, code := range map[string]string{"loop": "for(;;);", "builtin": "[].indexOf.call({length: 2**53-1}, 1)", "waiting": "await tools.never()"} {
 		t.Run(name, func(t *testing.T) {
-			p := ready(t, workertest.Binary(t))
+			p := ready(t, testbin.Worker(t))
 			p.conn.Send(worker.Execute{ID: 1, Code: "console.log(1);" + code, Name: "main.js", Form: "auto", Language: "javascript", Network: "none", Providers: []worker.Provider{{Name: "tools", All: true}}, Limits: defaultLimits()})
 			p.await(func(m worker.Message) bool { _, ok := m.(worker.Log); return ok })
 			began := time.Now()
@@ -436,7 +436,7 @@ func TestClosedChannelEndsTheProcessAtOnce(t *testing.T) {
 }
 
 func TestHeartbeatsGoOnUnderALoop(t *testing.T) {
-	p := ready(t, workertest.Binary(t))
+	p := ready(t, testbin.Worker(t))
 	p.conn.Send(worker.Execute{ID: 7, Code: "for(;;);", Name: "main.js", Form: "auto", Language: "javascript", Network: "none", Limits: defaultLimits()})
 	var last worker.Heartbeat
 	for range 3 {
@@ -448,12 +448,12 @@ func TestHeartbeatsGoOnUnderALoop(t *testing.T) {
 }
 
 func TestWrongSnapshotStartsPlainly(t *testing.T) {
-	good := snapshotOf(t, workertest.Binary(t))
+	good := snapshotOf(t, testbin.Worker(t))
 	damaged := append([]byte(nil), good...)
 	damaged[len(damaged)/2] ^= 1
 	for name, snapshot := range map[string][]byte{"damaged": damaged, "short": good[:50], "not one": []byte(strings.Repeat("x", 1000)), "none": nil} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, workertest.Binary(t), snapshot)
+			p := start(t, testbin.Worker(t), snapshot)
 			p.await(func(m worker.Message) bool { _, ok := m.(worker.Ready); return ok })
 			if e := p.run(job{code: "console.log([1]); return 1+1"}); e.value != "2" || len(e.logs) != 1 {
 				t.Fatal(e.value, e.err, e.logs)
@@ -468,7 +468,7 @@ func TestResizableBuffersAndWasmAreBounded(t *testing.T) {
 		"wasm":      "const a = []; for(;;) { const m = new WebAssembly.Memory({initial: 4096}); new Uint8Array(m.buffer).fill(1); a.push(m) }",
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := ready(t, workertest.Binary(t))
+			p := ready(t, testbin.Worker(t))
 			e := p.run(job{code: code})
 			if e.value != "" {
 				t.Fatalf("got a value: %s", e.value)
@@ -481,7 +481,7 @@ func TestResizableBuffersAndWasmAreBounded(t *testing.T) {
 func TestNativeFaults(t *testing.T) {
 	for name, status := range map[string]int{"abort": -int(syscall.SIGABRT), "segv": -int(syscall.SIGSEGV), "kill": -int(syscall.SIGKILL), "exit": 3, "panic": 2} {
 		t.Run(name, func(t *testing.T) {
-			p := ready(t, workertest.Faulty(t))
+			p := ready(t, testbin.FaultyWorker(t))
 			e := p.run(job{code: "console.log('before'); console.log('fault:" + name + "')"})
 			if s := p.exit(); s != status && name != "abort" {
 				t.Errorf("exit status %d, want %d", s, status)
@@ -494,7 +494,7 @@ func TestNativeFaults(t *testing.T) {
 }
 
 func TestHeapLimitsOfEverySize(t *testing.T) {
-	p := ready(t, workertest.Binary(t))
+	p := ready(t, testbin.Worker(t))
 	for _, mib := range []int64{8, 64, 256} {
 		limits := func(l *worker.Limits) { l.HeapBytes = mib << 20 }
 		e := p.run(job{code: "const a = []; for(;;) a.push({x: a.length})", limits: limits})

@@ -18,10 +18,10 @@ import (
 	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/daemon/server"
 	"github.com/executord/executord/ipc/protocol"
-	"github.com/executord/executord/ipc/protocol/conformance"
+	"github.com/executord/executord/ipc/testbin"
 )
 
-func TestMain(m *testing.M) { os.Exit(conformance.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(testbin.Main(m)) }
 
 // result is what a command line did.
 type result struct {
@@ -58,7 +58,7 @@ func service(t *testing.T) string {
 	t.Helper()
 	c := pool.Defaults()
 	c.Workers = 1
-	p, err := daemon.StartPool(t.Context(), conformance.WorkerBinary(t), c)
+	p, err := daemon.StartPool(t.Context(), testbin.Worker(t), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestEmbedded(t *testing.T) {
-	args := []string{"run", "-", "--embedded", "--worker-binary", conformance.WorkerBinary(t)}
+	args := []string{"run", "-", "--embedded", "--worker-binary", testbin.Worker(t)}
 	if got := call(t, stdin("console.log(1); 2"), args...); got.status != 0 || got.out != "2\n" || got.err != "log: 1\n" {
 		t.Errorf("%+v", got)
 	}
@@ -215,19 +215,9 @@ func TestHelpDocumentsEveryExitStatus(t *testing.T) {
 	}
 }
 
-// binary builds this program.
-func binary(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "executorctl")
-	if err := conformance.Build(path, "github.com/executord/executord/cmd/executorctl", "CGO_ENABLED=0"); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // Ctrl-C cancels the program and exits with the status of that.
 func TestInterruptCancels(t *testing.T) {
-	cmd := exec.Command(binary(t), "run", "-", "--embedded", "--worker-binary", conformance.WorkerBinary(t))
+	cmd := exec.Command(testbin.Executorctl(t), "run", "-", "--embedded", "--worker-binary", testbin.Worker(t))
 	cmd.Stdin = strings.NewReader("console.log('begun'); for (;;);")
 	errs, err := cmd.StderrPipe()
 	if err != nil {
@@ -252,7 +242,7 @@ func TestInterruptCancels(t *testing.T) {
 
 // L7: when the reader of the output leaves, the program ends without a word.
 func TestL7BrokenPipeIsQuiet(t *testing.T) {
-	cmd := exec.Command(binary(t), "run", "-", "--embedded", "--worker-binary", conformance.WorkerBinary(t))
+	cmd := exec.Command(testbin.Executorctl(t), "run", "-", "--embedded", "--worker-binary", testbin.Worker(t))
 	cmd.Stdin = strings.NewReader("'x'.repeat(5e6)")
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
@@ -282,7 +272,7 @@ func TestCommandToolsDieWithTheExecution(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := "t.slow(); await new Promise(r => setTimeout(r, 1000)); 'left'"
-	got := call(t, stdin(code), "run", "-", "--embedded", "--worker-binary", conformance.WorkerBinary(t), "--tools", tools)
+	got := call(t, stdin(code), "run", "-", "--embedded", "--worker-binary", testbin.Worker(t), "--tools", tools)
 	if got.out != "left\n" {
 		t.Fatalf("%+v", got)
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/executord/executord/ipc/client"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
-	"github.com/executord/executord/ipc/protocol/conformance"
+	"github.com/executord/executord/ipc/testbin"
 )
 
-func TestMain(m *testing.M) { os.Exit(conformance.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(testbin.Main(m)) }
 
 // process is a running executord.
 type process struct {
@@ -30,19 +30,10 @@ type process struct {
 	log    *bufio.Scanner
 }
 
-func binary(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "executord")
-	if err := conformance.Build(path, "github.com/executord/executord/cmd/executord", "CGO_ENABLED=0"); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // start runs the service until it listens.
 func start(t *testing.T, binary, socket string, args ...string) *process {
 	t.Helper()
-	args = append([]string{"--listen", "unix:" + socket, "--worker-binary", conformance.WorkerBinary(t), "--workers", "1"}, args...)
+	args = append([]string{"--listen", "unix:" + socket, "--worker-binary", testbin.Worker(t), "--workers", "1"}, args...)
 	p := &process{Cmd: exec.Command(binary, args...), socket: socket}
 	out, err := p.StderrPipe()
 	if err != nil {
@@ -87,7 +78,7 @@ func dial(t *testing.T, socket string) *client.Client {
 }
 
 func TestServeAndStop(t *testing.T) {
-	path := binary(t)
+	path := testbin.Executord(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(sig.String(), func(t *testing.T) {
 			socket := filepath.Join(t.TempDir(), "s")
@@ -124,7 +115,7 @@ func TestServeAndStop(t *testing.T) {
 
 func TestDrainIsBounded(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
-	p := start(t, binary(t), socket, "--drain-grace", "200ms")
+	p := start(t, testbin.Executord(t), socket, "--drain-grace", "200ms")
 	c := dial(t, socket)
 	running, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -154,9 +145,9 @@ func TestDrainIsBounded(t *testing.T) {
 }
 
 func TestSocketInUseAndLeftBehind(t *testing.T) {
-	path, socket := binary(t), filepath.Join(t.TempDir(), "s")
+	path, socket := testbin.Executord(t), filepath.Join(t.TempDir(), "s")
 	p := start(t, path, socket)
-	second := exec.Command(path, "--listen", "unix:"+socket, "--worker-binary", conformance.WorkerBinary(t), "--workers", "1")
+	second := exec.Command(path, "--listen", "unix:"+socket, "--worker-binary", testbin.Worker(t), "--workers", "1")
 	out, err := second.CombinedOutput()
 	if err == nil || second.ProcessState.ExitCode() != exitFailure || !bytes.Contains(out, []byte("another process listens")) {
 		t.Errorf("a second service: %v\n%s", err, out)
@@ -177,7 +168,7 @@ func TestSocketInUseAndLeftBehind(t *testing.T) {
 }
 
 func TestCommandLine(t *testing.T) {
-	path := binary(t)
+	path := testbin.Executord(t)
 	for _, tc := range []struct {
 		name   string
 		args   []string
@@ -192,7 +183,7 @@ func TestCommandLine(t *testing.T) {
 		{"no worker", []string{"--worker-binary", "/nowhere"}, 2, "worker binary"},
 		{"worker that is none", []string{"--worker-binary", "/bin/false"}, 1, "cannot launch workers"},
 		{"bad limit", []string{"--max-heap", "0"}, 2, "--max-heap"},
-		{"open to the world", []string{"--listen", "tcp://0.0.0.0:0", "--worker-binary", conformance.WorkerBinary(t), "--workers", "1"}, 1, "loopback"},
+		{"open to the world", []string{"--listen", "tcp://0.0.0.0:0", "--worker-binary", testbin.Worker(t), "--workers", "1"}, 1, "loopback"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cmd := exec.Command(path, tc.args...)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
-	"github.com/executord/executord/ipc/worker/workertest"
+	"github.com/executord/executord/ipc/testbin"
 )
 
 // cpuTime is the CPU time that the threads of the processes have used.
@@ -31,7 +31,7 @@ func cpuTime(pids []int) (sum time.Duration) {
 // BenchmarkExecution measures whole executions through the real WebSocket, one at a time. cpu-ms/op is the CPU time of
 // the service and its workers, without the client's; ns/op is what the client waits.
 func BenchmarkExecution(b *testing.B) {
-	s := start(b, workertest.Binary(b))
+	s := start(b, testbin.Worker(b))
 	c := s.dial()
 	defer c.Close()
 	bytes, err := protocol.Marshal(make([]byte, 1<<20))

@@ -19,7 +19,7 @@ import (
 
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
-	"github.com/executord/executord/ipc/worker/workertest"
+	"github.com/executord/executord/ipc/testbin"
 )
 
 // row is a program with the answer of the reference executor (Cloudflare's DynamicWorkerExecutor on workerd).
@@ -36,7 +36,7 @@ type row struct {
 
 // TestModelAndToolsRowsOfTheReference runs each row as a function program and wants the reference's value and calls.
 func TestModelAndToolsRowsOfTheReference(t *testing.T) {
-	c := start(t, workertest.Binary(t)).dial()
+	c := start(t, testbin.Worker(t)).dial()
 	defer c.Close()
 	f, err := os.Open("testdata/codemode.jsonl")
 	if err != nil {

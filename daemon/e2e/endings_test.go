@@ -12,13 +12,13 @@ import (
 
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
-	"github.com/executord/executord/ipc/worker/workertest"
+	"github.com/executord/executord/ipc/testbin"
 )
 
 // TestBadEndingsAreTypedPromptAndKeepTheLogs runs what must not hurt anyone. Each ends within its limit and half a
 // second in its own type, with the line that was printed before, and the next program runs.
 func TestBadEndingsAreTypedPromptAndKeepTheLogs(t *testing.T) {
-	c := start(t, workertest.Faulty(t), "--workers", "2").dial()
+	c := start(t, testbin.FaultyWorker(t), "--workers", "2").dial()
 	defer c.Close()
 	limits := protocol.Limits{CPUMs: 700, WallMs: 1000, TotalMs: 1500, HeapMiB: 64, BufferMiB: 64}
 	for _, x := range []struct {
@@ -85,7 +85,7 @@ func TestBadEndingsAreTypedPromptAndKeepTheLogs(t *testing.T) {
 
 // TestManyExecutionsWithParallelCallsLoseAndLeakNothing is 200 programs, 8 at a time, with 50 parallel calls each.
 func TestManyExecutionsWithParallelCallsLoseAndLeakNothing(t *testing.T) {
-	s := start(t, workertest.Binary(t), "--workers", "2", "--queue", "16")
+	s := start(t, testbin.Worker(t), "--workers", "2", "--queue", "16")
 	c := s.dial()
 	defer c.Close()
 	batch := func(n int) {
@@ -121,7 +121,7 @@ func TestManyExecutionsWithParallelCallsLoseAndLeakNothing(t *testing.T) {
 }
 
 func TestKillingTheServiceLeavesNoWorker(t *testing.T) {
-	s := start(t, workertest.Binary(t), "--workers", "3")
+	s := start(t, testbin.Worker(t), "--workers", "3")
 	c := s.dial()
 	defer c.Close()
 	started := make(chan struct{}, 2)
@@ -162,7 +162,7 @@ func TestKillingTheServiceLeavesNoWorker(t *testing.T) {
 }
 
 func TestStopDrainsAndExitsWithZero(t *testing.T) {
-	s := start(t, workertest.Binary(t))
+	s := start(t, testbin.Worker(t))
 	c := s.dial()
 	defer c.Close()
 	r := program("console.log('running'); await new Promise(r => setTimeout(r, 500)); return 'done'")

@@ -17,7 +17,7 @@ import (
 	"github.com/executord/executord/ipc/client"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
-	"github.com/executord/executord/ipc/worker/workertest"
+	"github.com/executord/executord/ipc/testbin"
 )
 
 // service is a running executord process.
@@ -45,33 +45,13 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-var executord = sync.OnceValues(func() (string, error) {
-	if dir := os.Getenv(workertest.BinVar); dir != "" {
-		return filepath.Join(dir, "executord"), nil
-	}
-	dir, err := os.MkdirTemp("", "executord-test")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "executord")
-	cmd := exec.Command("go", "build", "-o", path, "github.com/executord/executord/cmd/executord")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("cannot build executord: %w\n%s", err, out)
-	}
-	return path, nil
-})
+func TestMain(m *testing.M) { os.Exit(testbin.Main(m)) }
 
 // start runs executord with the given worker and waits until it serves.
 func start(tb testing.TB, workerBinary string, args ...string) *service {
 	tb.Helper()
-	path, err := executord()
-	if err != nil {
-		tb.Fatal(err)
-	}
 	s := &service{tb: tb, address: "unix:" + filepath.Join(tb.TempDir(), "s"), log: &lockedBuffer{}}
-	s.cmd = exec.Command(path, append([]string{"--listen", s.address, "--worker-binary", workerBinary}, args...)...)
+	s.cmd = exec.Command(testbin.Executord(tb), append([]string{"--listen", s.address, "--worker-binary", workerBinary}, args...)...)
 	s.cmd.Stderr = s.log
 	if err := s.cmd.Start(); err != nil {
 		tb.Fatal(err)

@@ -3,23 +3,18 @@ package pool
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/testbin"
 )
 
-// realBench is a pool over the worker binary that the build made; without one the test is skipped.
+// realBench is a pool over the real worker binary.
 func realBench(t testing.TB, c Config) *bench {
 	t.Helper()
-	dir := os.Getenv("EXECUTORD_TEST_BIN")
-	if dir == "" {
-		t.Skip("EXECUTORD_TEST_BIN does not say where executor-worker is: run make test")
-	}
-	l, err := NewChild(t.Context(), ChildConfig{Path: filepath.Join(dir, "executor-worker")})
+	l, err := NewChild(t.Context(), ChildConfig{Path: testbin.Worker(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,90 @@
+// Package testbin gives tests the real binaries, as users run them. Only tests import it.
+//
+// `make test` builds them once and names their folder in EXECUTORD_TEST_BIN. Without that variable each is built when a
+// test process first asks for it, and Main removes it. Any goroutine may call.
+package testbin
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// Variable names the environment variable with the folder of ready binaries.
+const Variable = "EXECUTORD_TEST_BIN"
+
+// Worker is the path of the worker that operators get.
+func Worker(tb testing.TB) string { return worker.get(tb) }
+
+// FaultyWorker is the path of a worker that dies on command: a program that prints "fault:NAME" makes it abort, segv,
+// exit, kill, spin, fill, stop, garbage or panic.
+func FaultyWorker(tb testing.TB) string { return faultyWorker.get(tb) }
+
+// Executord is the path of the service.
+func Executord(tb testing.TB) string { return executord.get(tb) }
+
+// Executorctl is the path of the command line.
+func Executorctl(tb testing.TB) string { return executorctl.get(tb) }
+
+// Main runs the tests of a package and removes what was built for them. Call it from TestMain and exit with its result.
+func Main(m *testing.M) int {
+	defer func() {
+		if dir, err := buildDir(); err == nil && os.Getenv(Variable) == "" {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	return m.Run()
+}
+
+type binary struct {
+	name, pkg, tags, cgo string
+
+	once sync.Once
+	path string
+	err  error
+}
+
+var (
+	worker       = binary{name: "executor-worker", pkg: "executor-worker", cgo: "1"}
+	faultyWorker = binary{name: "executor-worker-faulty", pkg: "executor-worker", tags: "executor_faults", cgo: "1"}
+	executord    = binary{name: "executord", pkg: "executord", cgo: "0"}
+	executorctl  = binary{name: "executorctl", pkg: "executorctl", cgo: "0"}
+)
+
+// buildDir is the folder of the binaries.
+var buildDir = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv(Variable); dir != "" {
+		return filepath.Abs(dir)
+	}
+	return os.MkdirTemp("", "executord-test-")
+})
+
+func (b *binary) get(tb testing.TB) string {
+	tb.Helper()
+	b.once.Do(func() { b.path, b.err = b.find() })
+	if b.err != nil {
+		tb.Fatal(b.err)
+	}
+	return b.path
+}
+
+func (b *binary) find() (string, error) {
+	dir, err := buildDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, b.name)
+	if os.Getenv(Variable) != "" {
+		_, err := os.Stat(path)
+		return path, err
+	}
+	cmd := exec.Command("go", "build", "-tags", b.tags, "-o", path, "github.com/executord/executord/cmd/"+b.pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED="+b.cgo)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot build %s: %w\n%s", b.name, err, out)
+	}
+	return path, nil
+}

@@ -133,3 +133,30 @@ export const define = (object, key, value, enumerable = true) =>
 export const stringToWellFormed = uncurry(String.prototype.toWellFormed);
 export const symbolIterator = Symbol.iterator;
 export const IteratorPrototype = Iterator.prototype;
+
+export const SafePromise = Promise;
+export const promiseThen = uncurry(Promise.prototype.then);
+export const SafeRangeError = RangeError;
+export const { asyncIterator } = Symbol;
+export const AsyncIteratorPrototype = Object.getPrototypeOf(Object.getPrototypeOf((async function* () {}).prototype));
+
+export const { isView } = ArrayBuffer;
+export const bufferTransfer = uncurry(ArrayBuffer.prototype.transfer);
+export const bufferResizable = getter(ArrayBuffer.prototype, "resizable");
+export const SafeArrayBuffer = ArrayBuffer;
+export const typedArrayTag = getter(TypedArrayPrototype, toStringTag);
+export const typedArrayBuffer = getter(TypedArrayPrototype, "buffer");
+export const typedArrayByteLength = getter(TypedArrayPrototype, "byteLength");
+export const typedArrayByteOffset = getter(TypedArrayPrototype, "byteOffset");
+export const typedArraySet = uncurry(TypedArrayPrototype.set);
+
+/** The constructors of views by name. */
+export const viewConstructors = {
+  __proto__: null, DataView, Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array,
+  BigInt64Array, BigUint64Array, Float32Array, Float64Array,
+  Float16Array: globalThis.Float16Array, // V8 13.6 has it behind a flag
+};
+
+export const stringLastIndexOf = uncurry(String.prototype.lastIndexOf);
+export const stringToLowerCase = uncurry(String.prototype.toLowerCase);
+export const arraySort = uncurry(Array.prototype.sort);

@@ -13,6 +13,14 @@ export const parts = {
       "PromiseRejectionEvent", "QuotaExceededError",
     ],
   },
+  streams: {
+    interfaces: [
+      "ByteLengthQueuingStrategy", "CountQueuingStrategy", "ReadableByteStreamController", "ReadableStream",
+      "ReadableStreamBYOBReader", "ReadableStreamBYOBRequest", "ReadableStreamDefaultController",
+      "ReadableStreamDefaultReader", "TransformStream", "TransformStreamDefaultController", "WritableStream",
+      "WritableStreamDefaultController", "WritableStreamDefaultWriter",
+    ],
+  },
 };
 
 /** The names for the engine, one a line; an operation has a '+' before it. */

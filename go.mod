@@ -3,6 +3,7 @@ module github.com/executord/executord
 go 1.26.0
 
 require (
+	github.com/andybalholm/brotli v1.3.0
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
 	github.com/alecthomas/kong v1.17.0 // indirect
 	github.com/evanw/esbuild v0.28.2 // indirect

@@ -9,7 +9,18 @@ import (
 )
 
 // services is what the library asks of Go beyond a program's own needs. Its zero value has no code caches.
-type services struct{ parts map[string]v8.Part }
+type services struct {
+	parts  map[string]v8.Part
+	codecs *codecTable // of one execution
+}
+
+// begin returns the services of one execution, which end must free.
+func (s services) begin() services {
+	s.codecs = &codecTable{}
+	return s
+}
+
+func (s services) end() { s.codecs.close() }
 
 // loadParts copies every part of the library to where V8 can use it for the life of the process.
 func loadParts(caches map[string][]byte) services {
@@ -37,12 +48,24 @@ func (s services) Part(name string) (v8.Part, bool) {
 // the program gave, but a program that breaks out of it must not find a way further here.
 var ops = map[string]func(args []any) (any, error){}
 
+// executionOps are those that hold something for an execution.
+var executionOps = map[string]func(s services, args []any) (any, error){
+	"compression.open":   services.openCodec,
+	"compression.write":  services.writeCodec,
+	"compression.finish": services.finishCodec,
+	"compression.read":   services.readCodec,
+	"compression.close":  services.closeCodec,
+}
+
 // Op performs an operation; the first argument is its name.
 func (s services) Op(args []any) (any, error) {
 	if len(args) == 0 {
 		return nil, errors.New("Error: no operation is named")
 	}
 	name, _ := args[0].(string)
+	if op, ok := executionOps[name]; ok {
+		return op(s, args[1:])
+	}
 	op, ok := ops[name]
 	if !ok {
 		return nil, fmt.Errorf("Error: there is no operation %q", name)

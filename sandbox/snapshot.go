@@ -53,7 +53,9 @@ func makeCache(blob []byte, name string) ([]byte, error) {
 	defer goruntime.UnlockOSThread()
 	snapshot := v8.LoadSnapshot(blob)
 	defer snapshot.Close()
-	iso, err := v8.New(v8.Config{Snapshot: snapshot, HeapBytes: 256 << 20, BufferBytes: 64 << 20, AllowEval: true, Host: partsOnly{}})
+	shared := services{}.begin()
+	defer shared.end()
+	iso, err := v8.New(v8.Config{Snapshot: snapshot, HeapBytes: 256 << 20, BufferBytes: 64 << 20, AllowEval: true, Host: partsOnly{services: shared}})
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ export const parts = {
       "WritableStreamDefaultController", "WritableStreamDefaultWriter",
     ],
   },
+  compression: { interfaces: ["CompressionStream", "DecompressionStream"] },
 };
 
 /** The names for the engine, one a line; an operation has a '+' before it. */

@@ -21,6 +21,8 @@ export const parts = {
       "WritableStreamDefaultController", "WritableStreamDefaultWriter",
     ],
   },
+  url: { interfaces: ["URL", "URLSearchParams"] },
+  encoding: { interfaces: ["TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream"] },
   compression: { interfaces: ["CompressionStream", "DecompressionStream"] },
 };
 

@@ -1,0 +1,3 @@
+// Maps a name.
+
+URL.canParse("https://bücher.example/");

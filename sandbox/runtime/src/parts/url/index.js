@@ -1,0 +1,166 @@
+// URL and URLSearchParams (URL Standard, https://url.spec.whatwg.org/#api, 6).
+
+import { makeEncode } from "./encode.js";
+import { makeHost } from "./host.js";
+import { makeParser } from "./parser.js";
+import { makeSearchParams } from "./params.js";
+
+export default function url(core) {
+  const { finish, isObject, requireArguments, SafeTypeError, stringSlice, toUSVString } = core;
+  const encode = makeEncode(core);
+  const host = makeHost(core, encode);
+  const { parse, serialize, serializeHost, originOf, setters, defaultPorts, isSpecial } = makeParser(core, encode, host);
+  const { URLSearchParams, listOf, bind, refill } = makeSearchParams(core, encode);
+
+  const invalid = (operation, text) => new SafeTypeError(`${operation}: Invalid URL: '${stringSlice(text, 0, 200)}'`);
+
+  // The API URL parser (6.1). base is a text or undefined.
+  function parseWithBase(text, base) {
+    if (base === undefined) return parse(text);
+    const record = parse(base);
+    return record && parse(text, record);
+  }
+
+  let recordOf;
+
+  class URL {
+    #record;
+    #params; // made on first use
+    static {
+      recordOf = (object) => (isObject(object) && #record in object ? object.#record : undefined);
+    }
+    constructor(url) {
+      core.native.brand(this); // a platform object, which no structured clone takes
+      requireArguments("new URL", arguments.length, 1);
+      const text = toUSVString(url);
+      const given = arguments[1];
+      const base = given === undefined ? undefined : toUSVString(given);
+      this.#record = parseWithBase(text, base);
+      if (this.#record === null) throw invalid("Failed to construct 'URL'", text);
+    }
+    static parse(url) {
+      requireArguments("parse' on 'URL", arguments.length, 1);
+      const text = toUSVString(url);
+      const given = arguments[1];
+      const record = parseWithBase(text, given === undefined ? undefined : toUSVString(given));
+      return record === null ? null : URL.#from(record);
+    }
+    static canParse(url) {
+      requireArguments("canParse' on 'URL", arguments.length, 1);
+      const text = toUSVString(url);
+      const given = arguments[1];
+      return parseWithBase(text, given === undefined ? undefined : toUSVString(given)) !== null;
+    }
+    static #from(record) {
+      const url = new URL("about:blank");
+      url.#record = record;
+      return url;
+    }
+    get href() {
+      return serialize(this.#record);
+    }
+    set href(value) {
+      this.#record;
+      const text = toUSVString(value);
+      const record = parse(text);
+      if (record === null) throw invalid("Failed to set the 'href' property on 'URL'", text);
+      this.#record = record;
+      this.#refill();
+    }
+    #refill() {
+      if (this.#params !== undefined) refill(this.#params, this.#record.query ?? "");
+    }
+    get origin() {
+      return originOf(this.#record);
+    }
+    get protocol() {
+      return `${this.#record.scheme}:`;
+    }
+    set protocol(value) {
+      setters.protocol(this.#record, toUSVString(value));
+    }
+    get username() {
+      return this.#record.username;
+    }
+    set username(value) {
+      setters.username(this.#record, toUSVString(value));
+    }
+    get password() {
+      return this.#record.password;
+    }
+    set password(value) {
+      setters.password(this.#record, toUSVString(value));
+    }
+    get host() {
+      return this.#record.host === null ? "" : serializeHost(this.#record);
+    }
+    set host(value) {
+      setters.host(this.#record, toUSVString(value));
+    }
+    get hostname() {
+      return this.#record.host ?? "";
+    }
+    set hostname(value) {
+      setters.hostname(this.#record, toUSVString(value));
+    }
+    get port() {
+      const { port } = this.#record;
+      return port === null ? "" : `${port}`;
+    }
+    set port(value) {
+      setters.port(this.#record, toUSVString(value));
+    }
+    get pathname() {
+      return this.#record.path;
+    }
+    set pathname(value) {
+      setters.pathname(this.#record, toUSVString(value));
+    }
+    get search() {
+      const { query } = this.#record;
+      return query === null || query === "" ? "" : `?${query}`;
+    }
+    set search(value) {
+      setters.search(this.#record, toUSVString(value));
+      this.#refill();
+    }
+    get searchParams() {
+      this.#record;
+      return (this.#params ??= bind(this.#record.query ?? "", (query) => {
+        this.#record.query = query === "" ? null : query;
+      }));
+    }
+    get hash() {
+      const { fragment } = this.#record;
+      return fragment === null || fragment === "" ? "" : `#${fragment}`;
+    }
+    set hash(value) {
+      setters.hash(this.#record, toUSVString(value));
+    }
+    toString() {
+      return serialize(this.#record);
+    }
+    toJSON() {
+      return serialize(this.#record);
+    }
+  }
+  finish(URL, { __proto__: null, name: "URL" });
+  enumerableStatics(core, URL);
+
+  return {
+    __proto__: null,
+    URL, URLSearchParams,
+    // For other parts: parse(text, record or null) → record or null and what goes with it; the urlencoded format; the
+    // pairs of a URLSearchParams and the record of a URL, undefined for other values.
+    parse, serialize, originOf, setters, defaultPorts, isSpecial, recordOf, pairsOf: listOf, ...encode, ...host,
+  };
+}
+
+// Static operations are enumerable (Web IDL, 3.7.7).
+function enumerableStatics({ define, ownKeys }, constructor) {
+  const keys = ownKeys(constructor);
+  for (let i = 0; i < keys.length; i++) {
+    const value = constructor[keys[i]];
+    if (typeof value === "function") define(constructor, keys[i], value);
+  }
+}

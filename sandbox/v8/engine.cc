@@ -397,6 +397,7 @@ void ex_isolate_free(ex_isolate* s) {
     s->calls.clear();
     s->parts.clear();
     s->rejected.clear();
+    s->handled_late.clear();
     s->evaluation.Reset();
     s->outcome.Reset();
     s->input.Reset();

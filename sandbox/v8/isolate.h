@@ -90,6 +90,7 @@ struct ex_isolate {
   uint64_t next_call = 1;
   std::unordered_map<uint64_t, executord::PendingCall> calls;
   std::vector<std::pair<v8::Global<v8::Promise>, v8::Global<v8::Value>>> rejected;
+  std::vector<v8::Global<v8::Promise>> handled_late;  // after a turn in which they were in rejected
 
   v8::Global<v8::Promise> evaluation, outcome;  // of the entry module, of the program's value
   v8::Global<v8::Value> input;

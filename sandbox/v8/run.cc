@@ -67,18 +67,32 @@ void Locate(ex_isolate* s, Local<v8::Context> c, Local<v8::Message> m, ex_error*
   e->file = Buf(file);
 }
 
-// ReportRejections writes a log line for each promise that was rejected and found no handler in this turn. It never
-// touches the program's outcome.
-void ReportRejections(ex_isolate* s, Local<v8::Context> c) {
+// Tell calls the library's report(kind, reason, promise); false when the program is to stop.
+bool Tell(ex_isolate* s, Local<v8::Context> c, const char* kind, Local<Value> reason, Local<v8::Promise> promise) {
+  v8::TryCatch tc(s->iso);
+  Local<Value> args[] = {Str(s->iso, kind), reason, promise};
+  return !s->report.Get(s->iso)->Call(c, v8::Undefined(s->iso), 3, args).IsEmpty() || !tc.HasTerminated();
+}
+
+// ReportRejections tells the library about each promise that was rejected and found no handler in this turn, and about
+// those of earlier turns that have found one since (HTML, 8.1.4.7 "notify about rejected promises"). It never touches
+// the program's outcome. True when the program may have run, so that it needs another turn.
+bool ReportRejections(ex_isolate* s, Local<v8::Context> c) {
   auto rejected = std::move(s->rejected);
+  auto handled = std::move(s->handled_late);
   s->rejected.clear();
+  s->handled_late.clear();
   for (auto& [promise, reason] : rejected) {
     Local<v8::Promise> p = promise.Get(s->iso);
+    if (p->HasHandler()) continue;
     if (p == s->evaluation.Get(s->iso) || (!s->outcome.IsEmpty() && p == s->outcome.Get(s->iso))) continue;
-    v8::TryCatch tc(s->iso);
-    Local<Value> args[] = {Str(s->iso, "unhandledrejection"), reason.Get(s->iso)};
-    if (s->report.Get(s->iso)->Call(c, v8::Undefined(s->iso), 2, args).IsEmpty() && tc.HasTerminated()) return;
+    if (!Tell(s, c, "unhandledrejection", reason.Get(s->iso), p)) return false;
   }
+  for (auto& promise : handled) {
+    Local<v8::Promise> p = promise.Get(s->iso);
+    if (!Tell(s, c, "rejectionhandled", p->Result(), p)) return false;
+  }
+  return !rejected.empty() || !handled.empty();
 }
 
 // Settle asks the library for the promise of the program's value once its entry module is evaluated.
@@ -139,6 +153,7 @@ void PromiseRejected(v8::PromiseRejectMessage m) {
         return;
       }
     }
+    if (s->handled_late.size() < kMaxTracked) s->handled_late.emplace_back(iso, m.GetPromise());
   }
 }
 
@@ -203,11 +218,12 @@ int ex_drain(ex_isolate* s) {
   for (;;) {
     Turn(iso);
     if (Stopping(s)) return EX_STOPPED;
-    if (!s->outcome.IsEmpty() || s->evaluation.IsEmpty()) break;
-    if (s->evaluation.Get(iso)->State() != v8::Promise::kFulfilled) break;
-    if (!Settle(s, scope.context)) return EX_STOPPED;
+    if (s->outcome.IsEmpty() && !s->evaluation.IsEmpty() && s->evaluation.Get(iso)->State() == v8::Promise::kFulfilled) {
+      if (!Settle(s, scope.context)) return EX_STOPPED;
+    } else if (!ReportRejections(s, scope.context)) {
+      break;
+    }
   }
-  ReportRejections(s, scope.context);
   if (Stopping(s)) return EX_STOPPED;
   const auto& last = s->outcome.IsEmpty() ? s->evaluation : s->outcome;
   if (last.IsEmpty()) return EX_PENDING;

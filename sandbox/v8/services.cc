@@ -209,97 +209,130 @@ void Brand(const Info& info) {
   if (info[0]->IsObject()) (void)info[0].As<v8::Object>()->SetPrivate(iso->GetCurrentContext(), HostMark(iso), v8::True(iso));
 }
 
-// CloneWriter collects platform objects; the serialized text has their index.
+// IsPlatformObject finds the mark on the object or on a prototype of it: the library marks the prototypes of its classes.
+bool IsPlatformObject(v8::Isolate* iso, Local<v8::Context> c, Local<v8::Object> o) {
+  Local<v8::Private> mark = HostMark(iso);
+  constexpr int kMaxChain = 32;
+  for (int i = 0; i < kMaxChain; i++) {
+    if (o->HasPrivate(c, mark).FromMaybe(false)) return true;
+    Local<Value> next = o->GetPrototypeV2();
+    if (!next->IsObject() || next->IsProxy()) return false;
+    o = next.As<v8::Object>();
+  }
+  return false;
+}
+
+// CloneWriter collects platform objects; the serialized text has their index. The library gives the clone of one when it
+// is met, or nothing for one that is transferred later.
 class CloneWriter : public v8::ValueSerializer::Delegate {
  public:
-  CloneWriter(v8::Isolate* iso, Local<v8::Function> fail) : iso_(iso), fail_(fail) {}
+  CloneWriter(v8::Isolate* iso, Local<v8::Function> clone, Local<v8::Function> fail) : iso_(iso), clone_(clone), fail_(fail) {}
   void ThrowDataCloneError(Local<v8::String> message) override {
     Local<Value> arg = message;
     (void)fail_->Call(iso_->GetCurrentContext(), v8::Undefined(iso_), 1, &arg);  // throws a DataCloneError
   }
   bool HasCustomHostObject(v8::Isolate*) override { return true; }
-  v8::Maybe<bool> IsHostObject(v8::Isolate* iso, Local<v8::Object> o) override { return o->HasPrivate(iso->GetCurrentContext(), HostMark(iso)); }
-  v8::Maybe<bool> WriteHostObject(v8::Isolate*, Local<v8::Object> o) override {
-    for (size_t i = 0; i < objects.size(); i++) {
-      if (objects[i] == o) return Put(i);
-    }
-    objects.push_back(o);
-    return Put(objects.size() - 1);
+  v8::Maybe<bool> IsHostObject(v8::Isolate* iso, Local<v8::Object> o) override { return v8::Just(IsPlatformObject(iso, iso->GetCurrentContext(), o)); }
+  v8::Maybe<bool> WriteHostObject(v8::Isolate* iso, Local<v8::Object> o) override {
+    Local<Value> args[] = {o, v8::True(iso)}, clone;
+    if (!clone_->Call(iso->GetCurrentContext(), v8::Undefined(iso), 2, args).ToLocal(&clone)) return v8::Nothing<bool>();
+    objects.emplace_back(iso, o);
+    clones.emplace_back();
+    if (clone->IsObject()) clones.back().Reset(iso, clone.As<v8::Object>());
+    serializer->WriteUint32(static_cast<uint32_t>(objects.size() - 1));
+    return v8::Just(true);
   }
-  v8::Maybe<uint32_t> GetSharedArrayBufferId(v8::Isolate*, Local<v8::SharedArrayBuffer> b) override {
-    shared.push_back(b);
-    return v8::Just(static_cast<uint32_t>(shared.size() - 1));
+  v8::Maybe<uint32_t> GetSharedArrayBufferId(v8::Isolate* iso, Local<v8::SharedArrayBuffer>) override {
+    // There is no other agent to share it with, as in a context that is not cross-origin isolated.
+    ThrowDataCloneError(Str(iso, "#<SharedArrayBuffer> could not be cloned."));
+    return v8::Nothing<uint32_t>();
   }
   v8::Maybe<uint32_t> GetWasmModuleTransferId(v8::Isolate*, Local<v8::WasmModuleObject> m) override {
-    wasm.push_back(m);
+    wasm.emplace_back(iso_, m);
     return v8::Just(static_cast<uint32_t>(wasm.size() - 1));
   }
   v8::ValueSerializer* serializer = nullptr;
-  std::vector<Local<v8::Object>> objects;
-  std::vector<Local<v8::SharedArrayBuffer>> shared;
-  std::vector<Local<v8::WasmModuleObject>> wasm;
+  // Twins asks for what was left out while it was met.
+  bool Twins(Local<v8::Context> c) {
+    for (size_t i = 0; i < objects.size(); i++) {
+      if (!clones[i].IsEmpty()) continue;
+      Local<Value> args[] = {objects[i].Get(iso_), v8::False(iso_)}, twin;
+      if (!clone_->Call(c, v8::Undefined(iso_), 2, args).ToLocal(&twin) || !twin->IsObject()) return false;
+      clones[i].Reset(iso_, twin.As<v8::Object>());
+    }
+    return true;
+  }
+  // Not Locals: V8 has handle scopes of its own between the calls.
+  std::vector<v8::Global<v8::Object>> objects, clones;
+  std::vector<v8::Global<v8::WasmModuleObject>> wasm;
 
  private:
-  v8::Maybe<bool> Put(size_t i) {
-    serializer->WriteUint32(static_cast<uint32_t>(i));
-    return v8::Just(true);
-  }
   v8::Isolate* iso_;
-  Local<v8::Function> fail_;
+  Local<v8::Function> clone_, fail_;
 };
 
+// CloneReader gives the clones that are there already: V8 runs no JavaScript while it deserializes.
 class CloneReader : public v8::ValueDeserializer::Delegate {
  public:
-  CloneReader(CloneWriter* from, Local<v8::Function> clone) : from_(from), clone_(clone) { clones_.resize(from->objects.size()); }
+  explicit CloneReader(CloneWriter* from) : from_(from) {}
   v8::MaybeLocal<v8::Object> ReadHostObject(v8::Isolate* iso) override {
     uint32_t i;
-    if (!deserializer->ReadUint32(&i) || i >= clones_.size()) return {};
-    if (!clones_[i].IsEmpty()) return clones_[i];
-    Local<Value> arg = from_->objects[i], v;
-    if (!clone_->Call(iso->GetCurrentContext(), v8::Undefined(iso), 1, &arg).ToLocal(&v) || !v->IsObject()) return {};
-    return clones_[i] = v.As<v8::Object>();
-  }
-  v8::MaybeLocal<v8::SharedArrayBuffer> GetSharedArrayBufferFromId(v8::Isolate*, uint32_t id) override {
-    if (id < from_->shared.size()) return from_->shared[id];
-    return {};
+    if (!deserializer->ReadUint32(&i) || i >= from_->clones.size()) return {};
+    return from_->clones[i].Get(iso);
   }
   v8::MaybeLocal<v8::WasmModuleObject> GetWasmModuleFromId(v8::Isolate* iso, uint32_t id) override {
     if (id >= from_->wasm.size()) return {};
-    return v8::WasmModuleObject::FromCompiledModule(iso, from_->wasm[id]->GetCompiledModule());
+    return v8::WasmModuleObject::FromCompiledModule(iso, from_->wasm[id].Get(iso)->GetCompiledModule());
   }
   v8::ValueDeserializer* deserializer = nullptr;
 
  private:
   CloneWriter* from_;
-  Local<v8::Function> clone_;
-  std::vector<Local<v8::Object>> clones_;
 };
 
-// Clone(value, buffers, cloneHost, fail) → clone. buffers is an array of the ArrayBuffers to transfer, checked by the
-// library; cloneHost makes the clone (or the transferred twin) of a platform object; fail throws a DataCloneError.
+// Detachable throws unless every buffer can still be transferred: the program may have run since they were checked.
+bool Detachable(v8::Isolate* iso, CloneWriter* writer, const std::vector<Local<v8::ArrayBuffer>>& buffers) {
+  for (auto& b : buffers) {
+    if (b->WasDetached()) {
+      writer->ThrowDataCloneError(Str(iso, "An ArrayBuffer is detached and could not be cloned."));
+      return false;
+    }
+    if (!b->IsDetachable()) {  // of a WebAssembly memory
+      iso->ThrowException(v8::Exception::TypeError(Str(iso, "An ArrayBuffer is not detachable and could not be cloned.")));
+      return false;
+    }
+  }
+  return true;
+}
+
+// Clone(value, buffers, cloneHost, transfer, fail) → clone. buffers is an array of the ArrayBuffers to transfer, checked
+// by the library. cloneHost(object, true) makes the clone of a platform object when it is met, or returns undefined for
+// one that is transferred; after everything was met transfer() moves those, and cloneHost(object, false) gives their
+// twins. fail(message) throws a DataCloneError.
 void Clone(const Info& info) {
   v8::Isolate* iso = info.GetIsolate();
   Local<v8::Context> c = iso->GetCurrentContext();
   auto buffers = info[1].As<v8::Array>();
-  CloneWriter writer(iso, info[3].As<v8::Function>());
+  CloneWriter writer(iso, info[2].As<v8::Function>(), info[4].As<v8::Function>());
   v8::ValueSerializer serializer(iso, &writer);
   writer.serializer = &serializer;
   serializer.WriteHeader();
-  std::vector<Local<v8::ArrayBuffer>> transfer;
+  std::vector<Local<v8::ArrayBuffer>> moved;
   for (uint32_t i = 0; i < buffers->Length(); i++) {
-    transfer.push_back(buffers->Get(c, i).ToLocalChecked().As<v8::ArrayBuffer>());
-    serializer.TransferArrayBuffer(i, transfer.back());
+    moved.push_back(buffers->Get(c, i).ToLocalChecked().As<v8::ArrayBuffer>());
+    serializer.TransferArrayBuffer(i, moved.back());
   }
   if (!serializer.WriteValue(c, info[0]).FromMaybe(false)) return;
   auto [data, size] = serializer.Release();
   std::unique_ptr<uint8_t, void (*)(void*)> owned(data, free);
-  CloneReader reader(&writer, info[2].As<v8::Function>());
+  CloneReader reader(&writer);
   v8::ValueDeserializer deserializer(iso, data, size, &reader);
   reader.deserializer = &deserializer;
   if (!deserializer.ReadHeader(c).FromMaybe(false)) return;
-  for (uint32_t i = 0; i < transfer.size(); i++) {
-    std::shared_ptr<v8::BackingStore> store = transfer[i]->GetBackingStore();
-    if (transfer[i]->Detach(Local<Value>()).IsNothing()) return;
+  if (!Detachable(iso, &writer, moved) || info[3].As<v8::Function>()->Call(c, v8::Undefined(iso), 0, nullptr).IsEmpty() || !writer.Twins(c)) return;
+  for (uint32_t i = 0; i < moved.size(); i++) {
+    std::shared_ptr<v8::BackingStore> store = moved[i]->GetBackingStore();
+    if (moved[i]->Detach(Local<Value>()).IsNothing()) return;
     deserializer.TransferArrayBuffer(i, v8::ArrayBuffer::New(iso, std::move(store)));
   }
   Local<Value> v;

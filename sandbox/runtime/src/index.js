@@ -6,6 +6,7 @@ import { installConsole } from "./console.js";
 import { installEventTarget } from "./event-target.js";
 import { checkGlobal, defineAttribute } from "./global.js";
 import { inspectArgument } from "./inspect.js";
+import { installLanguage } from "./language.js";
 import { installMicrotask } from "./microtask.js";
 import { lazyNames, parts } from "./parts/index.js";
 import * as primordials from "./primordials.js";
@@ -50,6 +51,7 @@ export default function install(host) {
   const { need, wake } = makeWake(native, core);
   core.need = need;
   core.EventTarget = installEventTarget(core);
+  installLanguage(core);
   for (const part in parts) for (const name of parts[part].attributes ?? []) defineAttribute(name, () => wake(name));
 
   // Runs before any guest code.

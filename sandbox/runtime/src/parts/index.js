@@ -24,6 +24,18 @@ export const parts = {
   url: { interfaces: ["URL", "URLSearchParams"] },
   encoding: { interfaces: ["TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream"] },
   compression: { interfaces: ["CompressionStream", "DecompressionStream"] },
+  base64: { operations: ["atob", "btoa"] },
+  clone: { operations: ["structuredClone"] },
+  language: {}, // see ../language.js
+  messaging: { interfaces: ["MessageChannel", "MessagePort"] },
+  navigator: { interfaces: ["Navigator"], attributes: ["navigator"] },
+  performance: {
+    interfaces: [
+      "Performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure", "PerformanceObserver",
+      "PerformanceObserverEntryList",
+    ],
+    attributes: ["performance"],
+  },
 };
 
 /** The names for the engine, one a line; an operation has a '+' before it. */

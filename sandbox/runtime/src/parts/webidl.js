@@ -144,9 +144,11 @@ export default function webidl(core) {
   const hidden = (value) => ({ __proto__: null, value, writable: false, enumerable: false, configurable: true });
 
   // Gives a class the attributes of an interface object and of its prototype: members enumerable, Symbol.toStringTag,
-  // and constants on both. Returns the class. options: {name, constants: {NAME: value}}.
+  // and constants on both. Its objects are platform objects: a structured clone refuses them unless the part "clone"
+  // knows how. Returns the class. options: {name, constants: {NAME: value}}.
   function finish(constructor, options = { __proto__: null }) {
     const { prototype } = constructor;
+    core.native.brand(prototype);
     enumerable(prototype, "constructor");
     enumerable(constructor, "prototype");
     const name = options.name ?? constructor.name;
@@ -166,7 +168,8 @@ export default function webidl(core) {
     const keys = ownKeys(object);
     for (let i = 0; i < keys.length; i++) {
       const key = keys[i];
-      if (typeof key === "symbol" || key === except || key === "length" || key === "name") continue;
+      if (typeof key === "symbol" || key === except) continue;
+      if (typeof object === "function" && (key === "length" || key === "name")) continue;
       const descriptor = getOwnPropertyDescriptor(object, key);
       if (!descriptor.configurable) continue;
       descriptor.enumerable = true;

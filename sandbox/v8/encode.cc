@@ -523,9 +523,11 @@ class Encoder {
 }  // namespace
 
 bool Encode(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Value> v, const CodecLimits& limits, const std::string& root, std::string* out, ex_error* err) {
+  const size_t start = out->size();
   Encoder e(s, c, limits, root, out, err);
   if (!e.Write(v, {-1, nullptr, -1, {}}, 0)) return false;
-  if (out->size() > limits.bytes + 64) {
+  // Exact to the byte: whoever gets the text holds the worker to the same number, and a byte more costs its process.
+  if (out->size() - start > limits.bytes) {
     *err = Fail(EX_TOO_LARGE, root + " is larger than " + std::to_string(limits.bytes) + " bytes");
     return false;
   }

@@ -20,10 +20,13 @@ bool EncodeArgs(ex_isolate* s, Local<v8::Context> c, Local<v8::Array> args, cons
     Local<Value> v;
     if (!args->Get(c, i).ToLocal(&v)) return false;
     CodecLimits limits = s->codec;
-    limits.bytes = out->size() < limits.bytes ? limits.bytes - out->size() : 0;
+    const size_t used = out->size() + 1;  // with the closing bracket
+    limits.bytes = used < limits.bytes ? limits.bytes - used : 0;
     ex_error err{};
     if (!Encode(s, c, v, limits, "argument " + std::to_string(i + 1) + " of " + tool, out, &err)) {
-      if (err.kind != EX_TERMINATED) ThrowTypeError(s->iso, std::string(View({err.message.p, err.message.n})));
+      std::string why(View({err.message.p, err.message.n}));
+      if (err.kind == EX_TOO_LARGE) why = "the arguments of " + tool + " are larger than " + std::to_string(s->codec.bytes) + " bytes";
+      if (err.kind != EX_TERMINATED) ThrowTypeError(s->iso, why);
       ex_error_free(&err);
       return false;
     }

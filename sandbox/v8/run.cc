@@ -123,7 +123,10 @@ ex_error Describe(ex_isolate* s, Local<v8::Context> c, Local<Value> thrown, Loca
   }
   Locate(s, c, m, &e);
   if (kind == EX_EXCEPTION && s->allocator->denied() && thrown->IsNativeError() && View({e.message.p, e.message.n}) == "Array buffer allocation failed") e.kind = EX_MEMORY;
-  if (s->memory_hit) e.kind = EX_MEMORY;
+  if (s->memory_hit) {  // what was thrown is not why it ended
+    ex_error_free(&e);
+    return Fail(EX_MEMORY, "");
+  }
   return e;
 }
 

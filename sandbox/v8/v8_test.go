@@ -256,6 +256,30 @@ func TestToolCalls(t *testing.T) {
 	}
 }
 
+// TestArgumentsFillTheirLimit: all arguments of a call share one limit, brackets and commas included.
+func TestArgumentsFillTheirLimit(t *testing.T) {
+	const limit = 8 << 20 // of open
+	room := limit - len(`["",1]`)
+	for _, c := range []struct {
+		name string
+		size int
+		want string
+	}{
+		{"fits", room, "true"},
+		{"a byte more", room + 1, fmt.Sprintf(`"TypeError: the arguments of host.f are larger than %d bytes"`, limit)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			source := fmt.Sprintf("let r; try { r = await call('f', 'x'.repeat(%d), 1) } catch (e) { r = String(e) } export default r", c.size)
+			got, err := run(t, &recorder{}, source, func(call string) (bool, string) {
+				return len(call) == len("host.f")+limit, "true"
+			})
+			if err != nil || got != c.want {
+				t.Fatalf("got %s, %v; want %s", got, err, c.want)
+			}
+		})
+	}
+}
+
 func TestRefusedToolCallStopsTheProgram(t *testing.T) {
 	_, err := run(t, &recorder{refuse: true}, "try { await call('x') } finally { for(;;); }", nil)
 	if e := new(Error); !errors.As(err, &e) || e.Kind != KindTerminated {
@@ -332,11 +356,13 @@ func TestHeapLimitEndsCleanly(t *testing.T) {
 		"strings": "const a = []; for(let i = 0;; i++) a.push('x'.repeat(1000) + i)",
 		"map":     "const m = new Map(); for(let i = 0;; i++) m.set(i, [i])",
 		"caught":  "const a = []; for(;;) try { for(;;) a.push(new Array(100).fill(0)) } catch {}",
+		// The text is flattened only when the error is described.
+		"what was thrown is not the cause": "throw new Error('x'.repeat(3e7))",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := run(t, &recorder{}, source, nil)
-			if e := new(Error); !errors.As(err, &e) || e.Kind != KindMemory {
-				t.Fatalf("got %v", err)
+			if e := new(Error); !errors.As(err, &e) || e.Kind != KindMemory || e.Name != "" || e.Message != "" {
+				t.Fatalf("got %.200v", err)
 			}
 		})
 	}

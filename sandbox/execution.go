@@ -34,7 +34,8 @@ type execution struct {
 	clocks  *clocks
 	dog     *watchdog
 	program *entry.Program
-	modules graph
+	modules *graph
+	erased  map[string]*erased // what was TypeScript, by file
 	timers  *timers
 	pending map[uint64]string // tool calls under way, with their names
 
@@ -88,7 +89,12 @@ func (e *execution) run(analyze entry.Analyze) worker.Result {
 
 func (e *execution) play(analyze entry.Analyze) ([]byte, *protocol.Error) {
 	var broken error
-	program, err := entry.Plan(func(code, form string) (plan string, err error) {
+	e.useAnalyzer(analyze)
+	read := entry.Plan
+	if protocol.Language(e.request.Language) == protocol.TypeScript {
+		read = entry.PlanTypeScript
+	}
+	program, err := read(func(code, form string) (plan string, err error) {
 		plan, broken = analyze(code, form)
 		return plan, broken
 	}, e.request.Code, protocol.Form(e.request.Form))
@@ -99,14 +105,20 @@ func (e *execution) play(analyze entry.Analyze) ([]byte, *protocol.Error) {
 		return nil, e.rejected(err)
 	}
 	e.program = program
+	source, err := e.javascript()
+	if err != nil {
+		return nil, e.outcome(err)
+	}
 	if err := e.begin(); err != nil {
 		return nil, e.outcome(err)
 	}
-	if err := e.iso.Run(e.request.Name, program.Source, program.Call(), e.request.Input); err != nil {
+	if err := e.iso.Run(e.request.Name, source, program.Call(), e.request.Input); err != nil {
 		return nil, e.outcome(err)
 	}
-	if err := e.loop(); err != nil {
-		return nil, err
+	stop := e.loop()
+	e.nameLateCalls()
+	if stop != nil {
+		return nil, stop
 	}
 	value, err := e.iso.Value(e.request.Limits.ResultBytes)
 	if err != nil {
@@ -140,6 +152,7 @@ func (e *execution) config() string {
 // loop turns until the program has settled or was stopped.
 func (e *execution) loop() *protocol.Error {
 	var idle time.Time // since when only background work is awaited
+	quiet := false     // nothing went on in the background before the last turn
 	for {
 		state, err := e.iso.Drain()
 		if err != nil {
@@ -155,9 +168,15 @@ func (e *execution) loop() *protocol.Error {
 		due, timed := e.timers.next()
 		if len(e.pending) > 0 || timed {
 			idle = time.Time{}
-			if !e.wait(due, timed) {
+			busy := v8.BackgroundBusy()
+			if !busy && !quiet { // what ended meanwhile may have posted a task
+				quiet = true
+				continue
+			}
+			if !e.wait(soon(due, timed, busy)) {
 				return nil
 			}
+			quiet = false
 			continue
 		}
 		if idle.IsZero() {
@@ -176,6 +195,14 @@ func (e *execution) loop() *protocol.Error {
 			return nil
 		}
 	}
+}
+
+// soon is when to look again: when the next timer is due, or earlier while V8 does something in the background.
+func soon(due time.Time, timed, busy bool) (time.Time, bool) {
+	if poll := time.Now().Add(pollBackground); busy && (!timed || poll.Before(due)) {
+		return poll, true
+	}
+	return due, timed
 }
 
 // deliver settles the promises whose results came in; the batch is followed by one turn.

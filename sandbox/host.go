@@ -54,14 +54,28 @@ func (e *execution) TimerStart(ms float64, repeat bool) uint32 {
 // TimerStop forgets a timer.
 func (e *execution) TimerStop(id uint32) { e.timers.stop(id) }
 
-// ResolveModule finds a module of the request.
+// ResolveModule finds a module of the request. It may ask the analyzer, whose isolate a stop then reaches in place of
+// the program's.
 func (e *execution) ResolveModule(specifier, referrer, typ string) (v8.ModuleText, error) {
-	return e.modules.resolve(specifier, referrer, typ)
+	m, err := e.modules.resolve(specifier, referrer, typ)
+	if reason, _ := e.dog.why(); reason != "" {
+		e.iso.Terminate()
+	}
+	return m, err
 }
 
-// MapPosition translates a place in the entry module.
+// Hint gives the text for a name that the program expected among the globals.
+func (e *execution) Hint(name string) string { return globalHints[name] }
+
+// MapPosition translates a place in the entry module, or in another that was TypeScript.
 func (e *execution) MapPosition(file string, line, column int) (int, int) {
-	if e == nil || e.program == nil || file != e.request.Name {
+	if e == nil || e.program == nil {
+		return line, column
+	}
+	if t, ok := e.erased[file]; ok {
+		return t.locate(line, column)
+	}
+	if file != e.request.Name {
 		return line, column
 	}
 	return e.program.Map(line, column)

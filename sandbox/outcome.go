@@ -27,6 +27,10 @@ func (e *execution) outcome(err error) *protocol.Error {
 	if v.Kind == v8.KindSyntax && e.program != nil && v.File == e.request.Name {
 		return e.outcome(e.program.SyntaxError(v.Message, v.Line, v.Column))
 	}
+	if f, ok := e.modules.fault.(*fault); ok && v.Kind == v8.KindModule && v.Message == f.Error() {
+		f.typed.Position.SourceLine = e.sourceLine(f.typed.Position.File, f.typed.Position.Line)
+		return f.typed
+	}
 	p := &protocol.Error{Type: typeOf(v), Name: v.Name, Message: v.Message, Stack: v.Stack, Cause: v.Cause, Thrown: v.Thrown}
 	if v.Line > 0 {
 		p.Position = &protocol.Position{File: v.File, Line: v.Line, Column: v.Column, SourceLine: e.sourceLine(v.File, v.Line)}
@@ -67,10 +71,10 @@ func typeOf(v *v8.Error) protocol.Type {
 }
 
 func (e *execution) sourceLine(file string, line int) string {
-	if e.program == nil || file != e.request.Name {
-		return ""
+	if e.program != nil && file == e.request.Name {
+		return e.program.SourceLine(line)
 	}
-	return e.program.SourceLine(line)
+	return entry.SourceLine(e.modules.sources[file], line)
 }
 
 func (e *execution) memoryError() *protocol.Error {

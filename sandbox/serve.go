@@ -130,7 +130,7 @@ func (s *server) execute(request worker.Execute) {
 	s.spare = nil
 	clocks := newClocks(request.Limits, s.thread)
 	e := &execution{
-		services: s.services.begin(), request: request, iso: iso, send: s.conn.Send, flush: func() { _ = s.conn.Flush() }, clocks: clocks, modules: newGraph(request.Modules), timers: newTimers(),
+		services: s.services.begin(), request: request, iso: iso, send: s.conn.Send, flush: func() { _ = s.conn.Flush() }, clocks: clocks, modules: newGraph(request.Name, request.Modules), timers: newTimers(),
 		pending: map[uint64]string{}, inbox: inbox{wake: make(chan struct{}, 1)},
 	}
 	s.spareFor.execution = e

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/executord/executord/ipc/protocol"
-	"github.com/executord/executord/ipc/worker"
 	"github.com/executord/executord/ipc/testbin"
+	"github.com/executord/executord/ipc/worker"
 )
 
 // proc is a real worker process with the test as its parent.
@@ -159,11 +159,14 @@ func (p *proc) await(fits func(worker.Message) bool) worker.Message {
 type job struct {
 	code    string
 	form    protocol.Form
+	typed   bool // in TypeScript
 	input   string
 	modules []worker.Module
-	limits  func(*worker.Limits)
-	answer  func(worker.ToolCall) (worker.ToolResult, bool) // false: no answer
-	started func(id uint64)
+	// providers, in place of tools and listed
+	providers []worker.Provider
+	limits    func(*worker.Limits)
+	answer    func(worker.ToolCall) (worker.ToolResult, bool) // false: no answer
+	started   func(id uint64)
 }
 
 // end is how a job ended.
@@ -194,13 +197,20 @@ func (p *proc) run(j job) end {
 	if j.form == "" {
 		j.form = protocol.FormAuto
 	}
+	language := protocol.JavaScript
+	if j.typed {
+		language = protocol.TypeScript
+	}
 	x := worker.Execute{
-		ID: p.nextID, Code: j.code, Name: "main.js", Form: string(j.form), Language: "javascript", Network: "none",
+		ID: p.nextID, Code: j.code, Name: "main.js", Form: string(j.form), Language: string(language), Network: "none",
 		Providers: []worker.Provider{{Name: "tools", All: true}, {Name: "listed", Paths: [][]string{{"add"}, {"users", "get"}}}},
 		Modules:   j.modules, Limits: l,
 	}
 	if j.input != "" {
 		x.Input = []byte(j.input)
+	}
+	if j.providers != nil {
+		x.Providers = j.providers
 	}
 	began := time.Now()
 	if err := p.conn.Send(x); err != nil {

@@ -57,7 +57,6 @@ var refused = []struct {
 	{"code is null", `{"code":null}`, InvalidParams, "code"},
 	{"unknown form", `{"code":"1","form":"esm"}`, InvalidParams, "form"},
 	{"unknown language", `{"code":"1","language":"ruby"}`, InvalidParams, "language"},
-	{"typescript", `{"code":"1","language":"typescript"}`, InvalidParams, "language"},
 	{"network of the host", `{"code":"1","network":"host"}`, InvalidParams, "network"},
 	{"direct network", `{"code":"1","network":"direct"}`, InvalidParams, "network"},
 	{"retain", `{"code":"1","retain":true}`, InvalidParams, "retain"},

@@ -67,8 +67,6 @@ func (e *Execute) validate() error {
 // supported refuses what the protocol has and this version of the service has not.
 func supported(e *Execute) error {
 	switch {
-	case e.Language == TypeScript:
-		return FieldError("language", "typescript is not supported yet")
 	case e.Network == NetworkHost, e.Network == NetworkDirect:
 		return FieldError("network", "%s is not supported yet", e.Network)
 	case e.Retain != nil && string(trimSpace(e.Retain)) != "false":

@@ -15,7 +15,8 @@ import (
 // code runs. An error means that the analyzer itself failed.
 type Analyze func(code, form string) (planJSON string, err error)
 
-// Program is a submitted text made ready to run: an ES module text whose lines are those of the submitted text.
+// Program is a submitted text made ready to run: an ES module text whose lines are those of the submitted text. That of
+// a TypeScript text is TypeScript still.
 type Program struct {
 	Form    protocol.Form // the form it was read in: never auto
 	Source  string        // text of the ES module
@@ -39,6 +40,15 @@ func (p *Program) Call() bool { return p.Form != protocol.FormModule }
 // errors.As finds a *protocol.Error of type syntax. A form that does not exist is invalid_params, a failing analyzer
 // internal.
 func Plan(analyze Analyze, code string, form protocol.Form) (*Program, error) {
+	return read(analyze, code, form, "")
+}
+
+// PlanTypeScript is Plan for a text in TypeScript.
+func PlanTypeScript(analyze Analyze, code string, form protocol.Form) (*Program, error) {
+	return read(analyze, code, form, ".ts")
+}
+
+func read(analyze Analyze, code string, form protocol.Form, suffix string) (*Program, error) {
 	if form == "" {
 		form = protocol.FormAuto
 	}
@@ -48,7 +58,10 @@ func Plan(analyze Analyze, code string, form protocol.Form) (*Program, error) {
 		return nil, protocol.FieldError("form", "cannot read the code as %q: forms are auto, module, function and script", form)
 	}
 	t := newText(code)
-	planJSON, err := analyze(t.code, string(form))
+	if fenced.MatchString(t.code) {
+		return nil, fence(t, form)
+	}
+	planJSON, err := analyze(t.code, string(form)+suffix)
 	if err != nil {
 		return nil, protocol.Errorf(protocol.Internal, "cannot analyze the code: %v", err)
 	}

@@ -37,6 +37,8 @@ type refusal struct {
 	At      int           `json:"at"`
 	Hint    protocol.Form `json:"hint"`  // another form in which it can be read
 	Probe   bool          `json:"probe"` // the edits make a text in which the engine will find the same error
+
+	TypeScript bool `json:"typescript"` // the text, sent as JavaScript, can be read as TypeScript
 }
 
 func decodePlan(planJSON string) (*plan, error) {

@@ -19,10 +19,11 @@ type Rejected struct {
 	at    int // offset of what the analyzer objects to
 	form  protocol.Form
 	hint  protocol.Form
+	typed bool // it can be read as TypeScript
 }
 
 func reject(p *Program, r *refusal) *Rejected {
-	rejected := &Rejected{text: p.text, at: min(max(r.At, 0), p.text.units), form: p.Form, hint: r.Hint}
+	rejected := &Rejected{text: p.text, at: min(max(r.At, 0), p.text.units), form: p.Form, hint: r.Hint, typed: r.TypeScript}
 	if r.Probe {
 		rejected.Probe = p
 	}
@@ -67,20 +68,25 @@ func (r *Rejected) closes() bool {
 }
 
 func (r *Rejected) error(message string, line, column int) *protocol.Error {
-	return syntaxError(r.text, message, r.form, r.hint, line, column)
+	note := "read as a " + string(r.form)
+	switch {
+	case r.hint != "":
+		note += "; it can be read as a " + string(r.hint)
+	case r.typed:
+		note += `; it is TypeScript: send it with language "typescript"`
+	default:
+		note += mistaken(r.text.code)
+	}
+	return syntaxError(r.text, message, note, line, column)
 }
 
 // SyntaxError makes the error for what the engine says when it compiles Source: its message, and its place as Map gives
 // it.
 func (p *Program) SyntaxError(message string, line, column int) *protocol.Error {
-	return syntaxError(p.text, message, p.Form, "", line, column)
+	return syntaxError(p.text, message, "read as a "+string(p.Form), line, column)
 }
 
-func syntaxError(t *text, message string, form, hint protocol.Form, line, column int) *protocol.Error {
-	note := "read as a " + string(form)
-	if hint != "" {
-		note += "; it can be read as a " + string(hint)
-	}
+func syntaxError(t *text, message, note string, line, column int) *protocol.Error {
 	return &protocol.Error{
 		Type: protocol.Syntax, Name: "SyntaxError", Message: fmt.Sprintf("%s (%s)", stripName(message), note),
 		Position: &protocol.Position{Line: line, Column: column, SourceLine: t.sourceLine(line)},

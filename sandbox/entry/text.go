@@ -87,6 +87,9 @@ func (t *text) sourceLine(n int) string {
 	return s
 }
 
+// SourceLine returns line n (from 1) of any text, as Program.SourceLine does of its own.
+func SourceLine(code string, n int) string { return newText(code).sourceLine(n) }
+
 // cursor walks through a text, units and bytes in step.
 type cursor struct {
 	text        *text

@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"runtime/cgo"
+	"strings"
 	"unsafe"
 )
 
@@ -31,13 +32,13 @@ func goTimerStart(h C.uintptr_t, ms C.double, repeat C.int) C.uint32_t {
 func goTimerStop(h C.uintptr_t, id C.uint32_t) { host(h).TimerStop(uint32(id)) }
 
 //export goResolveModule
-func goResolveModule(h C.uintptr_t, specifier, referrer, typ C.ex_view, key, source *C.ex_buf) C.int {
+func goResolveModule(h C.uintptr_t, specifier, referrer, typ C.ex_view, key, source, names *C.ex_buf) C.int {
 	m, err := host(h).ResolveModule(text(specifier), text(referrer), text(typ))
 	if err != nil {
 		*source = cbuf(err.Error())
 		return C.EX_MODULE_NONE
 	}
-	*key, *source = cbuf(m.Key), cbuf(m.Source)
+	*key, *source, *names = cbuf(m.Key), cbuf(m.Source), cbuf(strings.Join(m.Names, "\n"))
 	return C.int(m.Kind)
 }
 
@@ -88,6 +89,18 @@ func goMapPosition(h C.uintptr_t, file C.ex_view, line, column *C.int) {
 	}
 	l, c := o.MapPosition(text(file), int(*line), int(*column))
 	*line, *column = C.int(l), C.int(c)
+}
+
+//export goHint
+func goHint(h C.uintptr_t, name C.ex_view) C.ex_buf {
+	o, ok := cgo.Handle(h).Value().(Host)
+	if !ok {
+		return C.ex_buf{}
+	}
+	if hint := o.Hint(text(name)); hint != "" {
+		return cbuf(hint)
+	}
+	return C.ex_buf{}
 }
 
 // cbuf copies s into C memory that the C++ side frees.

@@ -32,7 +32,7 @@ typedef struct { ex_buf value; ex_error error; } ex_result;
 enum { EX_PENDING, EX_SETTLED, EX_STOPPED };
 
 // Kinds of module that the resolver hands out.
-enum { EX_MODULE_NONE, EX_MODULE_ESM, EX_MODULE_JSON, EX_MODULE_TEXT, EX_MODULE_BYTES };
+enum { EX_MODULE_NONE, EX_MODULE_ESM, EX_MODULE_JSON, EX_MODULE_TEXT, EX_MODULE_BYTES, EX_MODULE_COMMONJS };
 
 typedef struct {
   ex_view blob;     // startup snapshot; empty: `library` is evaluated instead

@@ -60,6 +60,8 @@ type Host interface {
 	// Part gives the text of a part of the library and its code cache, which may be empty. Both must stay as they are
 	// for the life of the process.
 	Part(name string) (Part, bool)
+	// Hint gives what to add to the message of the ReferenceError for a name that is not defined; empty for nothing.
+	Hint(name string) string
 	// MapPosition translates a position in compiled text to one in submitted text.
 	MapPosition(file string, line, column int) (int, int)
 }
@@ -71,6 +73,9 @@ type NoServices struct{}
 func (NoServices) Op([]any) (any, error) {
 	return nil, errors.New("Error: this host performs no operations")
 }
+
+// Hint knows nothing.
+func (NoServices) Hint(string) string { return "" }
 
 // Part finds nothing.
 func (NoServices) Part(string) (Part, bool) { return Part{}, false }
@@ -95,6 +100,8 @@ const (
 	ModuleJSON  = ModuleKind(C.EX_MODULE_JSON)
 	ModulePlain = ModuleKind(C.EX_MODULE_TEXT)
 	ModuleBytes = ModuleKind(C.EX_MODULE_BYTES)
+	// ModuleCommonJS is the body of a function of module, exports, require, __filename and __dirname.
+	ModuleCommonJS = ModuleKind(C.EX_MODULE_COMMONJS)
 )
 
 // ModuleText is a resolved module. Key names it: two specifiers with one key are one module.
@@ -102,6 +109,7 @@ type ModuleText struct {
 	Kind   ModuleKind
 	Key    string
 	Source string
+	Names  []string // what a CommonJS module exports beside the default; no name has a line end in it
 }
 
 // State of a run.

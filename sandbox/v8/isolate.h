@@ -52,6 +52,8 @@ struct ModuleEntry {
   std::string key;
   int kind = EX_MODULE_ESM;
   std::string payload;  // source of a synthetic module
+  v8::Global<v8::Function> body;  // of a CommonJS module
+  std::string names;    // what a CommonJS module exports by name, as far as its text tells; a name a line
 };
 
 // PendingCall is a tool call that waits for its result, with the place it was made from.
@@ -86,6 +88,10 @@ struct ex_isolate {
   std::unordered_multimap<int, int> by_hash;
   std::map<std::string, int> links;  // referrer \n specifier \n type → module
   int main_module = -1;
+  v8::Global<v8::Object> required;  // require.cache: CommonJS modules by file name
+  // The import that could not be resolved; no file where that is not what went wrong.
+  std::string import_file;
+  int import_line = 0, import_column = 0;
 
   uint64_t next_call = 1;
   std::unordered_map<uint64_t, executord::PendingCall> calls;
@@ -125,6 +131,17 @@ v8::MaybeLocal<v8::Value> Decode(ex_isolate* s, v8::Local<v8::Context> c, std::s
 
 v8::MaybeLocal<v8::Value> FormatStack(v8::Local<v8::Context> c, v8::Local<v8::Value> error, v8::Local<v8::Array> sites);
 v8::MaybeLocal<v8::Promise> ImportDynamically(v8::Local<v8::Context> c, v8::Local<v8::Data> host, v8::Local<v8::Value> resource, v8::Local<v8::String> specifier, v8::Local<v8::FixedArray> attributes);
+// Load resolves one specifier and compiles what it names, without its own imports; LoadRequests loads those. On failure
+// they throw.
+int Load(ex_isolate* s, v8::Local<v8::Context> c, const std::string& specifier, const std::string& referrer, const std::string& type);
+bool LoadRequests(ex_isolate* s, v8::Local<v8::Context> c, int index);
+v8::MaybeLocal<v8::Module> ResolveLink(v8::Local<v8::Context> c, v8::Local<v8::String> specifier, v8::Local<v8::FixedArray> attributes, v8::Local<v8::Module> referrer);
+v8::ScriptOrigin Origin(v8::Isolate* iso, const std::string& key, int index, bool module);
+// UrlOf is a module's import.meta.url.
+std::string UrlOf(const std::string& key);
+// CompileCommonJS makes the function of a CommonJS module, RunCommonJS evaluates a CommonJS module, once, and returns its module.exports.
+v8::MaybeLocal<v8::Function> CompileCommonJS(v8::Isolate* iso, v8::Local<v8::Context> c, const std::string& key, std::string_view text, int index);
+v8::MaybeLocal<v8::Value> RunCommonJS(ex_isolate* s, v8::Local<v8::Context> c, int index);
 void InitImportMeta(v8::Local<v8::Context> c, v8::Local<v8::Module> m, v8::Local<v8::Object> meta);
 void PromiseRejected(v8::PromiseRejectMessage m);
 
@@ -166,9 +183,10 @@ int goToolCall(uintptr_t h, uint64_t id, ex_view provider, ex_view* path, size_t
 void goLog(uintptr_t h, ex_view level, ex_view text);
 uint32_t goTimerStart(uintptr_t h, double ms, int repeat);
 void goTimerStop(uintptr_t h, uint32_t id);
-int goResolveModule(uintptr_t h, ex_view specifier, ex_view referrer, ex_view type, ex_buf* key, ex_buf* source);
+int goResolveModule(uintptr_t h, ex_view specifier, ex_view referrer, ex_view type, ex_buf* key, ex_buf* source, ex_buf* names);
 ex_reply goOp(uintptr_t h, ex_arg* args, int n);
 int goPart(uintptr_t h, ex_view name, ex_view* text, ex_view* cache);
+ex_buf goHint(uintptr_t h, ex_view name);
 void goMapPosition(uintptr_t h, ex_view file, int* line, int* column);
 }
 #endif

@@ -84,7 +84,7 @@ bool ReportRejections(ex_isolate* s, Local<v8::Context> c) {
   s->handled_late.clear();
   for (auto& [promise, reason] : rejected) {
     Local<v8::Promise> p = promise.Get(s->iso);
-    if (p->HasHandler()) continue;
+    if (p->HasHandler()) continue;  // another's listener, or require, took it
     if (p == s->evaluation.Get(s->iso) || (!s->outcome.IsEmpty() && p == s->outcome.Get(s->iso))) continue;
     if (!Tell(s, c, "unhandledrejection", reason.Get(s->iso), p)) return false;
   }
@@ -111,7 +111,33 @@ void Turn(v8::Isolate* iso) {
 
 }  // namespace
 
+namespace {
+
+// Amend adds to the message of a ReferenceError what to use in place of a name that other runtimes have. V8 has no hook
+// where it makes such an error, so this is done where one is shown: its stack is formatted, a promise is rejected with
+// it, or it ends the program. No code of the program runs here.
+void Amend(ex_isolate* s, Local<v8::Context> c, Local<Value> thrown) {
+  constexpr std::string_view kEnd = " is not defined";
+  v8::Isolate* iso = s->iso;
+  if (!thrown->IsNativeError() || s->handle == 0) return;
+  auto error = thrown.As<v8::Object>();
+  v8::TryCatch tc(iso);
+  Local<Value> descriptor, text;
+  if (!error->GetOwnPropertyDescriptor(c, Str(iso, "message")).ToLocal(&descriptor) || !descriptor->IsObject()) return;
+  if (!descriptor.As<v8::Object>()->GetRealNamedProperty(c, Str(iso, "value")).ToLocal(&text) || !text->IsString() || text.As<v8::String>()->Length() > 80) return;
+  std::string message = Utf8(iso, text);
+  if (message.size() <= kEnd.size() || message.compare(message.size() - kEnd.size(), kEnd.size(), kEnd) != 0) return;
+  if (Utf8(iso, error->GetConstructorName()) != "ReferenceError") return;
+  std::string name = message.substr(0, message.size() - kEnd.size());
+  ex_buf hint = goHint(s->handle, {name.data(), name.size()});
+  if (hint.n > 0) (void)error->DefineOwnProperty(c, Str(iso, "message"), Str(iso, message + ": " + std::string(hint.p, hint.n)), v8::DontEnum);
+  ex_buf_free(hint);
+}
+
+}  // namespace
+
 ex_error Describe(ex_isolate* s, Local<v8::Context> c, Local<Value> thrown, Local<v8::Message> m, int kind) {
+  Amend(s, c, thrown);
   ex_error e{};
   e.kind = kind;
   if (m.IsEmpty()) m = v8::Exception::CreateMessage(s->iso, thrown);
@@ -147,6 +173,7 @@ void PromiseRejected(v8::PromiseRejectMessage m) {
   ex_isolate* s = Self(iso);
   if (s == nullptr) return;
   constexpr size_t kMaxTracked = 1000;
+  if (m.GetEvent() == v8::kPromiseRejectWithNoHandler && !s->context.IsEmpty()) Amend(s, s->context.Get(iso), m.GetValue());
   if (m.GetEvent() == v8::kPromiseRejectWithNoHandler && s->rejected.size() < kMaxTracked) {
     s->rejected.emplace_back(v8::Global<v8::Promise>(iso, m.GetPromise()), v8::Global<Value>(iso, m.GetValue()));
   } else if (m.GetEvent() == v8::kPromiseHandlerAddedAfterReject) {
@@ -194,6 +221,7 @@ v8::MaybeLocal<Value> FormatStack(Local<v8::Context> c, Local<Value> error, Loca
   v8::Isolate* iso = v8::Isolate::GetCurrent();
   ex_isolate* s = Self(iso);
   v8::TryCatch tc(iso);
+  if (s != nullptr) Amend(s, c, error);
   Local<v8::String> text;
   std::string out = "Error";
   if (error->ToString(c).ToLocal(&text)) out = Utf8(iso, text);

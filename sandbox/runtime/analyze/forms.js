@@ -6,7 +6,8 @@
 // Only text that was parsed as a whole is ever edited: nothing in it can close or comment out what is put around it.
 
 import { lift, requests } from "./imports.js";
-import { FunctionReader, ModuleReader, NotAFunction, ScriptReader } from "./parser.js";
+import { NotAFunction } from "./parser.js";
+import { checkDepth, isErased } from "./typescript.js";
 
 const scriptHead = "export default async () => {";
 const scriptTail = "\n}";
@@ -16,24 +17,32 @@ const hashbang = (code) => (code.startsWith("#!") ? [{ at: 0, end: 2, fill: "//"
 
 const plan = (form, declarations, edits, tail = "") => ({ form, imports: requests(declarations), edits, tail });
 
+const wrappers = new Set([
+  "ParenthesizedExpression",
+  "TSAsExpression",
+  "TSSatisfiesExpression",
+  "TSNonNullExpression",
+  "TSTypeAssertion",
+]);
+
 function unwrap(expression) {
-  while (expression.type === "ParenthesizedExpression") expression = expression.expression;
+  while (wrappers.has(expression.type)) expression = expression.expression;
   return expression;
 }
 
 const isFunction = (node) =>
   node.type === "ArrowFunctionExpression" || node.type === "FunctionExpression" || node.type === "FunctionDeclaration";
 
-const isEmpty = (node) => node.type === "EmptyStatement";
+const isEmpty = (node) => node.type === "EmptyStatement" || isErased(node);
 
 /** An ES module stays as it is. */
-export function moduleForm(code) {
-  const { body } = new ModuleReader(code).parse();
+export function moduleForm(code, { ModuleReader }) {
+  const { body } = read(new ModuleReader(code));
   return { ...plan("module", body, []), exports: body.some((node) => node.type.startsWith("Export")) };
 }
 
 /** One function becomes the default export. Imports before it can stay where they are. */
-export function functionForm(code) {
+export function functionForm(code, { FunctionReader }) {
   const reader = new FunctionReader(code);
   const { expression } = read(reader);
   if (!isFunction(unwrap(expression))) throw new NotAFunction(expression.start);
@@ -46,14 +55,24 @@ function exportFunction(node, declarations) {
 }
 
 /** Statements become the body of an async function; the expression that ends them becomes its value. */
-export function scriptForm(code) {
+export function scriptForm(code, { ScriptReader }) {
   const reader = new ScriptReader(code);
   return bodyOf(code, read(reader).body, reader.imports);
 }
 
 function bodyOf(code, body, declarations) {
+  if (body.some(isNamespace)) return topLevel(body, declarations);
   const edits = [...opening(code, declarations), ...valueOf(body)];
   return plan("script", declarations, inOrder(edits), scriptTail);
+}
+
+const isNamespace = (node) => node.type === "TSModuleDeclaration" && !isErased(node);
+
+// Namespaces of TypeScript stand in modules and in each other, never in functions: such a script stays what it is, and
+// its value becomes the default export.
+function topLevel(body, declarations) {
+  const edits = valueOf(body).map((edit) => (edit.text === ")" ? edit : { ...edit, text: "export default (" }));
+  return plan("module", declarations, edits);
 }
 
 const opening = (code, declarations) => [...lift(declarations), { at: 0, text: scriptHead }, ...hashbang(code)];
@@ -64,13 +83,13 @@ const inOrder = (edits) => edits.sort((a, b) => a.at - b.at || (a.text === undef
 // Only an expression statement that is literally the last one counts: the value of an `if` or a loop is no value.
 // preserveParens makes the node cover the parentheses that the expression stands in.
 function valueOf(body) {
-  const last = body.at(-1);
+  const last = body.findLast((node) => !isErased(node));
   if (last?.type !== "ExpressionStatement") return [];
   return [{ at: last.expression.start, text: "return (" }, { at: last.expression.end, text: ")" }];
 }
 
 /** Script, or function where the text is nothing but one. */
-export function scriptOrFunctionForm(code) {
+export function scriptOrFunctionForm(code, { ScriptReader }) {
   const reader = new ScriptReader(code);
   const { body } = read(reader);
   const rest = body.filter((node) => node.type !== "ImportDeclaration" && !isEmpty(node));
@@ -90,7 +109,9 @@ function importsComeFirst(body) {
 // A reader's progress is of use when it fails.
 function read(reader) {
   try {
-    return reader.parse();
+    const root = reader.parse();
+    if (reader.options.locations) checkDepth(root); // TypeScript
+    return root;
   } catch (error) {
     error.reader = reader;
     throw error;

@@ -1,31 +1,46 @@
 // Finds the form of a submitted text and plans how it becomes an ES module. Called once per execution, in an isolate where
 // no guest code ever runs. It reads the text, it never evaluates it.
 
+import { exportsOf } from "./commonjs.js";
 import { functionForm, moduleForm, probe, scriptForm, scriptOrFunctionForm } from "./forms.js";
-import { NotAFunction } from "./parser.js";
+import { javascript, NotAFunction } from "./parser.js";
+import { hasTypes, typescript } from "./typescript.js";
 
 const makers = { module: moduleForm, function: functionForm, script: scriptForm };
 
-/** Returns the plan for code as JSON text: see forms.js; with `error` {message, at, hint?} when the code cannot be read. */
+const typescriptSuffix = ".ts";
+
+/**
+ * Returns the plan for code as JSON text: see forms.js; with `error` {message, at, hint?, typescript?} when the code cannot
+ * be read. form may end in ".ts" for TypeScript: then the plan makes a module that is TypeScript too. For the form
+ * "commonjs" it returns what commonjs.js finds.
+ */
 export default function analyze(code, form) {
-  return JSON.stringify(form === "auto" ? auto(code) : asked(code, form));
+  if (form === "commonjs") return JSON.stringify(exportsOf(code));
+  if (!form.endsWith(typescriptSuffix)) return JSON.stringify(planFor(code, form, javascript));
+  return JSON.stringify(planFor(code, form.slice(0, -typescriptSuffix.length), typescript()));
 }
 
-function asked(code, form) {
-  const result = attempt(() => makers[form](code));
-  return result.plan ?? failure(code, form, result.error, otherForm(code, form));
+const planFor = (code, form, readers) => (form === "auto" ? auto(code, readers) : asked(code, form, readers));
+
+function asked(code, form, readers) {
+  const result = attempt(() => makers[form](code, readers));
+  if (result.plan) return result.plan;
+  const types = form === "function" && readers !== javascript ? attempt(() => scriptOrFunctionForm(code, readers)).plan : undefined;
+  if (types?.form === "function") return types; // one function behind declarations of types
+  return failure(code, form, result.error, readers, otherForm(code, form, readers));
 }
 
 // Each form in the order in which a text is most likely to be meant. Only a text that exports is a module by itself.
-function auto(code) {
-  const script = attempt(() => scriptOrFunctionForm(code));
+function auto(code, readers) {
+  const script = attempt(() => scriptOrFunctionForm(code, readers));
   if (script.plan) return script.plan;
-  const module = script.error.reader?.metExport ? attempt(() => moduleForm(code)) : undefined;
+  const module = script.error.reader?.metExport ? attempt(() => moduleForm(code, readers)) : undefined;
   if (module?.plan?.exports) return module.plan;
-  const fn = attempt(() => functionForm(code));
+  const fn = attempt(() => functionForm(code, readers));
   if (fn.plan) return fn.plan;
   const [form, error] = likeliest(script.error, module?.error, fn.error);
-  return failure(code, form, error);
+  return failure(code, form, error, readers);
 }
 
 // Of several readings that fail, the one that understood most of the text is what was meant.
@@ -35,11 +50,11 @@ function likeliest(script, module, fn) {
   return ["script", script];
 }
 
-function otherForm(code, form) {
-  const planFor = (other) => attempt(() => makers[other](code)).plan;
-  if (form !== "module" && planFor("module")?.exports) return "module";
-  if (form !== "function" && planFor("function")) return "function";
-  if (form !== "script" && planFor("script")) return "script";
+function otherForm(code, form, readers) {
+  const planIn = (other) => attempt(() => makers[other](code, readers)).plan;
+  if (form !== "module" && planIn("module")?.exports) return "module";
+  if (form !== "function" && planIn("function")) return "function";
+  if (form !== "script" && planIn("script")) return "script";
   return undefined;
 }
 
@@ -59,13 +74,21 @@ function readable(error) {
   return Object.assign(new RangeError("the text is nested too deeply"), { pos: at, reader: error.reader });
 }
 
-function failure(code, form, error, hint) {
+// True for what can be read as TypeScript and has something in it that only TypeScript has.
+function isTypeScript(code, form) {
+  const readers = typescript();
+  if (planFor(code, form, readers).error !== undefined) return false;
+  return Object.values(readers).some((Reader) => hasTypes(attempt(() => new Reader(code).parse()).plan));
+}
+
+function failure(code, form, error, readers, hint) {
   const message = error.message.replace(/ \(\d+:\d+\)$/, "");
-  const asked = probe(code, form, error);
+  // The engine knows no types, so for TypeScript the words are the analyzer's.
+  const asked = readers === javascript ? probe(code, form, error) : undefined;
   return {
     form,
     imports: [],
     ...(asked ?? { edits: [], tail: "" }),
-    error: { message, at: error.pos, hint, probe: asked !== undefined },
+    error: { message, at: error.pos, hint, probe: asked !== undefined, typescript: asked !== undefined && isTypeScript(code, form) },
   };
 }

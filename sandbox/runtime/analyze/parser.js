@@ -6,42 +6,6 @@ import { Parser, tokTypes } from "acorn";
 // Everything ends up inside an ES module: strict mode, top-level await, no HTML-like comments.
 const base = { ecmaVersion: "latest", sourceType: "module", preserveParens: true };
 
-class Reader extends Parser {
-  imports = []; // import declarations read so far; they outlive a syntax error
-
-  parseImport(node) {
-    const declaration = super.parseImport(node);
-    this.imports.push(declaration);
-    return declaration;
-  }
-
-  declareName() {}
-  checkLocalExport() {}
-  validateRegExpFlags() {}
-  validateRegExpPattern() {}
-}
-
-/** Reads an ES module. */
-export class ModuleReader extends Reader {
-  constructor(code) {
-    super(base, code);
-  }
-}
-
-/** Reads the statements of a script: as in the body of an async function, with import declarations between them. */
-export class ScriptReader extends Reader {
-  metExport = false;
-
-  constructor(code) {
-    super({ ...base, allowReturnOutsideFunction: true }, code);
-  }
-
-  parseExport() {
-    this.metExport = true;
-    this.unexpected();
-  }
-}
-
 /** What is thrown for a text that is one expression, but not a function. */
 export class NotAFunction extends Error {
   constructor(at) {
@@ -50,40 +14,97 @@ export class NotAFunction extends Error {
   }
 }
 
-/** Reads import declarations, one expression, and semicolons. The node has `imports` and `expression`. */
-export class FunctionReader extends Reader {
-  entryStart = 0; // where the expression begins, once the imports are read
-  metFunction = false; // the expression began as a function
+/** Returns the readers of a language: { ModuleReader, ScriptReader, FunctionReader }, classes over an acorn parser. */
+export function makeReaders(Language, options) {
+  const settings = { ...base, ...options };
 
-  constructor(code) {
-    super(base, code);
+  class Reader extends Language {
+    imports = []; // import declarations read so far; they outlive a syntax error
+
+    parseImport(node) {
+      const declaration = super.parseImport(node);
+      if (declaration.type === "ImportDeclaration") this.imports.push(declaration);
+      return declaration;
+    }
+
+    declareName() {}
+    checkLocalExport() {}
+    validateRegExpFlags() {}
+    validateRegExpPattern() {}
   }
 
-  parseTopLevel(node) {
-    while (this.type === tokTypes._import) this.#readImport();
-    this.entryStart = this.start;
-    node.expression = this.parseExpression();
-    while (this.eat(tokTypes.semi));
-    if (this.type !== tokTypes.eof) this.unexpected();
-    return node;
+  /** Reads an ES module. */
+  class ModuleReader extends Reader {
+    constructor(code) {
+      super(settings, code);
+    }
   }
 
-  parseFunction(node, ...rest) {
-    this.#note(node);
-    return super.parseFunction(node, ...rest);
+  /** Reads the statements of a script: as in the body of an async function, with import declarations between them. */
+  class ScriptReader extends Reader {
+    metExport = false;
+    #namespaces = 0; // around what is read
+
+    constructor(code) {
+      super({ ...settings, allowReturnOutsideFunction: true }, code);
+    }
+
+    parseExport(node, exports) {
+      if (this.#namespaces > 0) return super.parseExport(node, exports);
+      this.metExport = true;
+      return this.unexpected();
+    }
+
+    // TypeScript: a namespace has exports of its own.
+    tsParseModuleBlock() {
+      this.#namespaces++;
+      try {
+        return super.tsParseModuleBlock();
+      } finally {
+        this.#namespaces--;
+      }
+    }
   }
 
-  parseArrowExpression(node, ...rest) {
-    this.#note(node);
-    return super.parseArrowExpression(node, ...rest);
+  /** Reads import declarations, one expression, and semicolons. The node has `expression`. */
+  class FunctionReader extends Reader {
+    entryStart = 0; // where the expression begins, once the imports are read
+    metFunction = false; // the expression began as a function
+
+    constructor(code) {
+      super(settings, code);
+    }
+
+    parseTopLevel(node) {
+      while (this.type === tokTypes._import) this.#readImport();
+      this.entryStart = this.start;
+      node.expression = this.parseExpression();
+      while (this.eat(tokTypes.semi));
+      if (this.type !== tokTypes.eof) this.unexpected();
+      return node;
+    }
+
+    parseFunction(node, ...rest) {
+      this.#note(node);
+      return super.parseFunction(node, ...rest);
+    }
+
+    parseArrowExpression(node, ...rest) {
+      this.#note(node);
+      return super.parseArrowExpression(node, ...rest);
+    }
+
+    #readImport() {
+      const node = this.parseStatement(null, true, {});
+      if (node.type !== "ImportDeclaration") throw new NotAFunction(node.start); // import(…) or import.meta
+    }
+
+    #note(node) {
+      if (node.start === this.entryStart) this.metFunction = true;
+    }
   }
 
-  #readImport() {
-    const node = this.parseStatement(null, true, {});
-    if (node.type !== "ImportDeclaration") throw new NotAFunction(node.start); // import(…) or import.meta
-  }
-
-  #note(node) {
-    if (node.start === this.entryStart) this.metFunction = true;
-  }
+  return { ModuleReader, ScriptReader, FunctionReader };
 }
+
+export const javascript = makeReaders(Parser, {});

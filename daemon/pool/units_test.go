@@ -206,6 +206,10 @@ func TestAutopsy(t *testing.T) {
 	if cancelled.message != "why" {
 		t.Error("a worker changed why it was cancelled")
 	}
+	limits := Defaults().Limits
+	if got, want := autopsy(word(protocol.MemoryLimit), ExitState{}, limits, nil), stopped(protocol.MemoryLimit, limits); *got != *want {
+		t.Errorf("the engine's word for memory reached the caller: %q", got.message)
+	}
 }
 
 func TestToolset(t *testing.T) {

@@ -77,7 +77,8 @@ var exitTypes = map[int]protocol.Type{
 func autopsy(word *worker.LastWord, exit ExitState, l protocol.Limits, cancelled *verdict) *verdict {
 	if word != nil {
 		if v := believed(protocol.Type(word.Type), l, cancelled); v != nil {
-			if d := clip(word.Detail, maxDetail); d != "" && v != cancelled {
+			// What the engine says of memory is a name in its source; it is in the obituary.
+			if d := clip(word.Detail, maxDetail); d != "" && v != cancelled && v.typ != protocol.MemoryLimit {
 				v.message = d
 			}
 			return v

@@ -20,6 +20,7 @@ export default function events(core) {
   });
   abort = makeAbort(core, target, { Event: event.Event, makeException });
   const kinds = makeKinds(core, event);
+  core.native.brand(core.EventTarget.prototype); // as finish() does for the others
   core.setHandleReport(makeReporting(core, target, kinds));
   return {
     __proto__: null,

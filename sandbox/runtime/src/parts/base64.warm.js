@@ -1,0 +1,1 @@
+atob(btoa("warm"));

@@ -1,0 +1,6 @@
+(() => {
+  performance.now();
+  performance.mark("a");
+  performance.measure("b", "a");
+  performance.getEntries();
+})();

@@ -2,6 +2,8 @@
 // serializer. What an ordinary object is copied as is the engine's work; platform objects are copied by what other parts
 // have registered, all others are refused: their prototypes are marked by finish().
 
+import { makePlatform } from "./platform.js";
+
 export default function clone(core) {
   const { checkGlobal, defineProperty, getPrototypeOf, hasOwn, native, need, ownKeys, requireArguments, stackOf, toDictionary, toSequence } = core;
   const { copierOf, isException, makeException, watchNames } = need("events");
@@ -27,7 +29,7 @@ export default function clone(core) {
 
   function clonerOf(object) {
     for (let i = 0; i < cloners.length; i++) if (cloners[i].is(object)) return cloners[i];
-    return undefined;
+    return learn(object) ? clonerOf(object) : undefined;
   }
 
   const nameOf = (object) => core.getOwnPropertyDescriptor(getPrototypeOf(object) ?? object, core.toStringTag)?.value ?? "Object";
@@ -51,7 +53,7 @@ export default function clone(core) {
       }
       const cloner = native.classOf(object) === "Object" ? clonerOf(object) : undefined;
       if (cloner?.transfer === undefined) fail("A value of the transfer list is not transferable.");
-      if (cloner.canTransfer?.(object) === false) fail("An object of the transfer list was transferred before.");
+      if (cloner.canTransfer?.(object) === false) fail("An object of the transfer list is locked, or was transferred before.");
       objects[objects.length] = { object, cloner };
     }
     return { buffers, objects };
@@ -71,7 +73,7 @@ export default function clone(core) {
     const transfer = () => {
       for (let i = 0; i < objects.length; i++) {
         const { object, cloner } = objects[i];
-        if (cloner.canTransfer?.(object) === false) fail("An object of the transfer list was transferred before.");
+        if (cloner.canTransfer?.(object) === false) fail("An object of the transfer list is locked, or was transferred before.");
         moved.set(object, cloner.transfer(object));
       }
     };
@@ -157,6 +159,8 @@ export default function clone(core) {
     set.clear();
     for (const value of values) set.add(visit(value));
   }
+
+  const learn = makePlatform(core, { register, cloneWithTransfer });
 
   const toObject = (value, what) => {
     if (!core.isObject(value)) throw new core.SafeTypeError(`${what} holds a value that is not an object.`);

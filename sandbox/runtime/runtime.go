@@ -29,6 +29,9 @@ var warm string
 //go:embed dist/analyzer.js
 var analyzer string
 
+//go:embed dist/typescript.js
+var typescript string
+
 //go:embed dist/parts
 var parts embed.FS
 
@@ -44,6 +47,19 @@ func Warm() string { return warm }
 // AnalyzerSource returns the classic script whose completion value is analyze(code, form) → plan, a JSON text that
 // sandbox/entry reads. It never runs the code, and is to be run where no guest ever runs.
 func AnalyzerSource() string { return analyzer }
+
+// Analyze calls the analyzer, and gives it what it needs for TypeScript when it first needs that. call calls the value
+// of AnalyzerSource in its isolate, in which code may come from strings.
+func Analyze(call func(code, form string) (string, error), code, form string) (string, error) {
+	plan, err := call(code, form)
+	if err != nil || !strings.HasPrefix(plan, `{"needs":"typescript"`) {
+		return plan, err
+	}
+	if _, err := call(typescript, "learn"); err != nil {
+		return "", err
+	}
+	return call(code, form)
+}
 
 const partsFolder = "dist/parts/"
 
@@ -82,7 +98,7 @@ func PartWarm(name string) string {
 
 var hash = sync.OnceValue(func() string {
 	h := sha256.New()
-	texts := []string{library, warm, analyzer}
+	texts := []string{library, warm, analyzer, typescript}
 	for _, name := range Parts() {
 		text, _ := Part(name)
 		texts = append(texts, name, text, PartWarm(name))

@@ -4,18 +4,22 @@
 import { exportsOf } from "./commonjs.js";
 import { functionForm, moduleForm, probe, scriptForm, scriptOrFunctionForm } from "./forms.js";
 import { javascript, NotAFunction } from "./parser.js";
-import { hasTypes, typescript } from "./typescript.js";
+import { hasTypes, learnTypeScript, typescript } from "./typescript.js";
 
 const makers = { module: moduleForm, function: functionForm, script: scriptForm };
 
 const typescriptSuffix = ".ts";
+const needsTypeScript = { needs: "typescript" };
 
 /**
  * Returns the plan for code as JSON text: see forms.js; with `error` {message, at, hint?, typescript?} when the code cannot
  * be read. form may end in ".ts" for TypeScript: then the plan makes a module that is TypeScript too. For the form
- * "commonjs" it returns what commonjs.js finds.
+ * "commonjs" it returns what commonjs.js finds. A plan that begins with needs: "typescript" is to be asked for again after
+ * analyze(PLUGIN, "learn").
  */
 export default function analyze(code, form) {
+  if (form === "learn") return learnTypeScript(code);
+  if (form.endsWith(typescriptSuffix) && !typescript()) return JSON.stringify(needsTypeScript);
   if (form === "commonjs") return JSON.stringify(exportsOf(code));
   if (!form.endsWith(typescriptSuffix)) return JSON.stringify(planFor(code, form, javascript));
   return JSON.stringify(planFor(code, form.slice(0, -typescriptSuffix.length), typescript()));
@@ -85,6 +89,7 @@ function failure(code, form, error, readers, hint) {
   const message = error.message.replace(/ \(\d+:\d+\)$/, "");
   // The engine knows no types, so for TypeScript the words are the analyzer's.
   const asked = readers === javascript ? probe(code, form, error) : undefined;
+  if (asked && !typescript()) return needsTypeScript;
   return {
     form,
     imports: [],

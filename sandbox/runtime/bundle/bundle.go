@@ -27,6 +27,7 @@ var fixed = []target{
 	{"src/index.js", "library.js", true},
 	{"src/warm.js", "warm.js", false},
 	{"analyze/index.js", "analyzer.js", true},
+	{"analyze/plugin.js", "typescript.js", true},
 }
 
 // allTargets adds the parts of the library, and the scripts that warm them.

@@ -60,7 +60,7 @@ const (
 )
 
 var analyzer = sync.OnceValue(func() *v8.Isolate {
-	iso, err := v8.New(v8.Config{Snapshot: snapshot(), Library: runtime.AnalyzerSource(), Plain: true, HeapBytes: memory, BufferBytes: memory})
+	iso, err := v8.New(v8.Config{Snapshot: snapshot(), Library: runtime.AnalyzerSource(), Plain: true, AllowEval: true, HeapBytes: memory, BufferBytes: memory})
 	if err != nil {
 		panic(err)
 	}
@@ -68,7 +68,9 @@ var analyzer = sync.OnceValue(func() *v8.Isolate {
 })
 
 // Analyze is the real analyzer.
-func Analyze(code, form string) (string, error) { return analyzer().Call(code, form) }
+func Analyze(code, form string) (string, error) {
+	return runtime.Analyze(analyzer().Call, code, form)
+}
 
 // Program is what Execute runs.
 type Program struct {

@@ -74,6 +74,10 @@ func (x *session) begin(id string) (*execution, error) {
 		return nil, errDraining()
 	case live || x.ended.has(id):
 		return nil, protocol.FieldError("execution", "%q has been used in this session", id)
+	case x.owed > x.srv.cfg.OwedBytes:
+		e := protocol.Errorf(protocol.Overloaded, "%d bytes of answers wait for this client to read them", x.owed)
+		e.RetryAfterMs = 1000
+		return nil, e
 	case len(x.running) >= x.srv.cfg.MaxExecutions:
 		return nil, protocol.Errorf(protocol.SessionLimit,
 			"%d executions are under way in this session, which is the limit", len(x.running))
@@ -112,16 +116,38 @@ func (r *execution) serve(m protocol.Message) {
 	x := r.session
 	defer x.answered()
 	outcome, err := r.run(m)
-	x.finish(r, err == nil)
-	r.settle()
 	if err != nil {
+		x.finish(r, false)
+		r.settle()
 		e := protocol.AsError(err)
 		x.log.Debug("execution refused", "execution", r.id, "type", string(e.Type))
 		x.answerError(m.ID, e)
 		return
 	}
 	x.log.Debug("execution ended", "execution", r.id, "status", string(outcome.Status), "totalMs", outcome.Stats.TotalMs)
-	x.send(protocol.AppendOutcomeResult(nil, m.ID, outcome))
+	text := x.outcomeText(m.ID, outcome)
+	x.owe(len(text)) // before finish, so that no execution begins in between
+	defer x.owe(-len(text))
+	x.finish(r, true)
+	r.settle()
+	x.send(text)
+}
+
+// outcomeText is the answer of an execution; none where nobody is left to read it.
+func (x *session) outcomeText(id json.RawMessage, outcome *protocol.Outcome) []byte {
+	select {
+	case <-x.conn.Closing():
+		return nil
+	default:
+		return protocol.AppendOutcomeResult(nil, id, outcome)
+	}
+}
+
+// owe counts bytes of answers that wait for room in the queue; fewer when n is negative.
+func (x *session) owe(n int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.owed += int64(n)
 }
 
 func (r *execution) run(m protocol.Message) (outcome *protocol.Outcome, err error) {

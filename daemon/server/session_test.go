@@ -219,6 +219,57 @@ func TestSessionLimit(t *testing.T) {
 	}
 }
 
+// TestUnreadAnswersAreBounded: an execution's place is free once it ended, but a client that reads none of the answers
+// cannot have more and more of them kept.
+func TestUnreadAnswersAreBounded(t *testing.T) {
+	const size = 4 << 20
+	r := serve(t, script{"big": func(context.Context, executor.Request) (*protocol.Outcome, error) {
+		return returned(protocol.Value(`"` + strings.Repeat("x", size) + `"`)), nil
+	}}, Config{MaxExecutions: 1, QueueBytes: size, OwedBytes: 2 * size})
+	h := r.open(t)
+	// One on its way to a client that does not read, then two that wait; the last passes the bound.
+	for i := range 3 {
+		h.execute(fmt.Sprint(i), "big", "")
+		r.waitOwed(t, i+1, int64(i)*size)
+	}
+	h.execute("refused", "x", "")
+	answers := map[string]int{}
+	for range 4 {
+		text := h.next()
+		for _, kind := range []string{`"status":"ok"`, `"type":"overloaded"`} {
+			if strings.Contains(text, kind) {
+				answers[kind]++
+			}
+		}
+	}
+	if answers[`"status":"ok"`] != 3 || answers[`"type":"overloaded"`] != 1 {
+		t.Errorf("got %v", answers)
+	}
+	r.waitOwed(t, 3, 0)
+	h.execute("after", "x", "")
+	h.want(`"id":"after"`, `"status":"ok"`)
+}
+
+// waitOwed waits until so many executions of the only session ended and about n bytes of answers wait for room.
+func (r *running) waitOwed(t *testing.T, ended int, n int64) {
+	t.Helper()
+	const envelope = 1 << 10
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		r.mu.Lock()
+		for x := range r.sessions {
+			x.mu.Lock()
+			owed, ends := x.owed, len(x.ended.ring)
+			x.mu.Unlock()
+			if ends == ended && owed >= n && owed < n+4*envelope {
+				r.mu.Unlock()
+				return
+			}
+		}
+		r.mu.Unlock()
+	}
+	t.Fatalf("it never came to %d bytes of answers that wait", n)
+}
+
 func TestToolCalls(t *testing.T) {
 	errs := make(chan error, 10)
 	exec := script{

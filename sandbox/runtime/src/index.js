@@ -15,6 +15,7 @@ import { makeProviders } from "./providers.js";
 import { stackOf } from "./reflect.js";
 import { makeReport } from "./report.js";
 import { settle } from "./settle.js";
+import { installStreaming } from "./streaming.js";
 import { installTimers } from "./timers.js";
 import { makeWake } from "./wake.js";
 import * as webidl from "./webidl.js";
@@ -57,6 +58,7 @@ export default function install(host) {
   // Runs before any guest code.
   function begin(configJSON) {
     attach(native, host);
+    installStreaming(core);
     clock.start();
     const { providers } = parseJSON(configJSON);
     for (let i = 0; i < providers.length; i++) defineProvider(providers[i]);

@@ -41,6 +41,7 @@ export const toString = String;
 /** Runs text as a script of the global scope: an indirect eval. */
 export const evaluate = eval;
 export const parseJSON = JSON.parse;
+export const stringifyJSON = JSON.stringify;
 
 export const promiseReject = Promise.reject.bind(Promise);
 

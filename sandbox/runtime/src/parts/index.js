@@ -36,6 +36,9 @@ export const parts = {
     ],
     attributes: ["performance"],
   },
+  blob: { interfaces: ["Blob", "File"] },
+  formdata: { interfaces: ["FormData"] },
+  fetch: { interfaces: ["Headers", "Request", "Response"], operations: ["fetch"] },
 };
 
 /** The names for the engine, one a line; an operation has a '+' before it. */

@@ -144,6 +144,19 @@ export default function url(core) {
       return serialize(this.#record);
     }
   }
+  // File API, 8.4: the table of blob: URLs is in the part that makes blobs.
+  const objectURLs = {
+    createObjectURL(object) {
+      core.requireArguments("createObjectURL' on 'URL", arguments.length, 1);
+      return core.need("blob").createObjectURL(object);
+    },
+    revokeObjectURL(url) {
+      core.requireArguments("revokeObjectURL' on 'URL", arguments.length, 1);
+      core.need("blob").revokeObjectURL(`${url}`);
+    },
+  };
+  core.define(URL, "createObjectURL", objectURLs.createObjectURL);
+  core.define(URL, "revokeObjectURL", objectURLs.revokeObjectURL);
   finish(URL, { __proto__: null, name: "URL" });
   enumerableStatics(core, URL);
 

@@ -3,20 +3,24 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/executord/executord/sandbox/runtime"
 	"github.com/executord/executord/sandbox/v8"
+	"github.com/executord/executord/sandbox/webcrypto"
 )
 
 // services is what the library asks of Go beyond a program's own needs. Its zero value has no code caches.
 type services struct {
 	parts  map[string]v8.Part
-	codecs *codecTable // of one execution
+	codecs *codecTable     // of one execution
+	keys   *webcrypto.Keys // of one execution
 }
 
 // begin returns the services of one execution, which end must free.
 func (s services) begin() services {
 	s.codecs = &codecTable{}
+	s.keys = &webcrypto.Keys{}
 	return s
 }
 
@@ -63,6 +67,9 @@ func (s services) Op(args []any) (any, error) {
 		return nil, errors.New("Error: no operation is named")
 	}
 	name, _ := args[0].(string)
+	if s.keys != nil && strings.HasPrefix(name, webcrypto.Prefix) {
+		return s.keys.Op(name, args[1:])
+	}
 	if op, ok := executionOps[name]; ok {
 		return op(s, args[1:])
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/executord/executord/sandbox/entry"
 	"github.com/executord/executord/sandbox/runtime"
 	"github.com/executord/executord/sandbox/v8"
+	"github.com/executord/executord/sandbox/webcrypto"
 )
 
 const makeCommand = "make-snapshot"
@@ -191,6 +192,7 @@ type host struct {
 	calls   []string
 	pending []answer
 	clock   clock
+	keys    webcrypto.Keys
 }
 
 type answer struct {
@@ -231,6 +233,14 @@ func (h *host) ResolveModule(specifier, referrer, _ string) (v8.ModuleText, erro
 func (h *host) Part(name string) (v8.Part, bool) {
 	text, ok := runtime.Part(name)
 	return v8.NewPart(text, nil), ok
+}
+
+// Op performs the operations of Web Cryptography; the others belong to package sandbox.
+func (h *host) Op(args []any) (any, error) {
+	if name, _ := args[0].(string); strings.HasPrefix(name, webcrypto.Prefix) {
+		return h.keys.Op(name, args[1:])
+	}
+	return h.NoServices.Op(args)
 }
 
 func (h *host) MapPosition(file string, line, column int) (int, int) {

@@ -22,6 +22,8 @@ export const parts = {
     ],
   },
   url: { interfaces: ["URL", "URLSearchParams"] },
+  urlpattern: { interfaces: ["URLPattern"] },
+  crypto: { interfaces: ["Crypto", "CryptoKey", "SubtleCrypto"], attributes: ["crypto"] },
   encoding: { interfaces: ["TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream"] },
   compression: { interfaces: ["CompressionStream", "DecompressionStream"] },
   base64: { operations: ["atob", "btoa"] },

@@ -9,7 +9,7 @@ export default function url(core) {
   const { finish, isObject, requireArguments, SafeTypeError, stringSlice, toUSVString } = core;
   const encode = makeEncode(core);
   const host = makeHost(core, encode);
-  const { parse, serialize, serializeHost, originOf, setters, defaultPorts, isSpecial } = makeParser(core, encode, host);
+  const { canonical, parse, serialize, serializeHost, originOf, setters, defaultPorts, isSpecial } = makeParser(core, encode, host);
   const { URLSearchParams, listOf, bind, refill } = makeSearchParams(core, encode);
 
   const invalid = (operation, text) => new SafeTypeError(`${operation}: Invalid URL: '${stringSlice(text, 0, 200)}'`);
@@ -165,7 +165,7 @@ export default function url(core) {
     URL, URLSearchParams,
     // For other parts: parse(text, record or null) → record or null and what goes with it; the urlencoded format; the
     // pairs of a URLSearchParams and the record of a URL, undefined for other values.
-    parse, serialize, originOf, setters, defaultPorts, isSpecial, recordOf, pairsOf: listOf, ...encode, ...host,
+    canonical, parse, serialize, originOf, setters, defaultPorts, isSpecial, recordOf, pairsOf: listOf, ...encode, ...host,
   };
 }
 

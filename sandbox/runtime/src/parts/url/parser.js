@@ -374,24 +374,51 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
   // Such a URL cannot have a username, password or port (4.2).
   const lacksAuthority = (url) => url.host === null || url.host === "" || url.scheme === "file";
 
+  // Returns whether the host was taken.
   function setHost(url, value, withPort) {
-    if (url.opaque) return;
+    if (url.opaque) return false;
     const text = removeTabs(value);
     const place = slice(text, 0, endOf(url, text, 0, true));
-    if (url.scheme === "file") {
-      setFileHost(url, place);
-      return;
-    }
+    if (url.scheme === "file") return setFileHost(url, place);
     const colon = portColon(place);
     const name = slice(place, 0, colon);
-    if (colon < place.length && (name === "" || !withPort)) return;
-    if (name === "" && (isSpecial(url) || url.username !== "" || url.password !== "" || url.port !== null)) return;
+    if (colon < place.length && (name === "" || !withPort)) return false;
+    if (name === "" && (isSpecial(url) || url.username !== "" || url.password !== "" || url.port !== null)) return false;
     const host = name === "" ? "" : parseHost(name, !isSpecial(url));
-    if (host === null) return;
+    if (host === null) return false;
     url.host = host;
     const port = slice(place, colon + 1);
     setPort(url, slice(port, 0, digitsEnd(port)));
+    return true;
   }
 
-  return { __proto__: null, parse, serialize, serializeHost, originOf, setters, defaultPorts, isSpecial };
+  // What a text becomes as a component of a URL, null for failure: for the URL Pattern Standard (3.1), which parses it
+  // with a state override into a URL that is special where not said otherwise.
+  const dummy = () => parse("https://dummy.invalid/");
+  const after = (name, value) => {
+    const url = dummy();
+    setters[name](url, value);
+    return url;
+  };
+  const canonical = {
+    __proto__: null,
+    username: (value) => percentEncode(value, USERINFO),
+    password: (value) => percentEncode(value, USERINFO),
+    hostname(value, opaque) {
+      const url = opaque ? newRecord("dummy") : dummy();
+      return setHost(url, value, false) ? url.host : null;
+    },
+    port(value, protocol) {
+      const text = removeTabs(value);
+      const digits = slice(text, 0, digitsEnd(text));
+      if (digits === "" || +digits > 65535) return null;
+      return +digits === defaultPorts[protocol] ? "" : `${+digits}`;
+    },
+    pathname: (value) => (value[0] === "/" ? after("pathname", value).path : slice(after("pathname", `/-${value}`).path, 2)),
+    opaquePathname: (value) => percentEncode(removeTabs(value), C0),
+    search: (value) => percentEncode(removeTabs(value), SPECIAL_QUERY),
+    hash: (value) => percentEncode(removeTabs(value), FRAGMENT),
+  };
+
+  return { __proto__: null, canonical, parse, serialize, serializeHost, originOf, setters, defaultPorts, isSpecial };
 }

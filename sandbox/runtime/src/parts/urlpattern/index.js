@@ -1,0 +1,220 @@
+// URLPattern (URL Pattern Standard, https://urlpattern.spec.whatwg.org/).
+
+import { parseConstructor } from "./constructor.js";
+import { compile, escapePattern } from "./pattern.js";
+
+const components = ["protocol", "username", "password", "hostname", "port", "pathname", "search", "hash"];
+
+export default function urlpattern(core) {
+  const { finish, isObject, native, need, SafeTypeError, toBoolean, toDictionary, toUSVString } = core;
+  const { canonical, parse, defaultPorts } = need("url");
+  const execute = core.apply.bind(undefined, RegExp.prototype.exec);
+
+  const initMembers = ["baseURL", "hash", "hostname", "password", "pathname", "port", "protocol", "search", "username"].map((name) => [name, toUSVString]);
+  const optionMembers = [["ignoreCase", toBoolean, false]];
+
+  // URLPatternInput: (USVString or URLPatternInit).
+  const toInput = (value) => (value === undefined || value === null || isObject(value) ? toDictionary(value, initMembers, "The input") : toUSVString(value));
+
+  // ---- canonicalization (3.1): each of a text that is not empty, or throws
+
+  const fails = (what, value) => new SafeTypeError(`Invalid ${what}: '${value}'`);
+  function checked(what, value, result) {
+    if (result === null) throw fails(what, value);
+    return result;
+  }
+  const encoders = {
+    __proto__: null,
+    protocol: (value) => checked("protocol", value, parse(`${value}://dummy.invalid/`)).scheme,
+    username: canonical.username,
+    password: canonical.password,
+    hostname: (value) => checked("hostname", value, canonical.hostname(value, false)),
+    opaqueHostname: (value) => checked("hostname", value, canonical.hostname(value, true)),
+    IPv6(value) {
+      for (const unit of value) if (!"0123456789abcdefABCDEF[]:".includes(unit)) throw fails("hostname", value);
+      return value.toLowerCase();
+    },
+    port: (value, protocol) => checked("port", value, canonical.port(value, protocol)),
+    pathname: canonical.pathname,
+    opaquePathname: canonical.opaquePathname,
+    search: canonical.search,
+    hash: canonical.hash,
+  };
+
+  // ---- process a URLPatternInit (3.2)
+
+  const isSpecialOrEmpty = (protocol) => protocol === undefined || protocol === "" || protocol in defaultPorts;
+
+  function isAbsolute(path, asPattern) {
+    if (path === "") return false;
+    return path[0] === "/" || (asPattern && path.length > 1 && (path[0] === "\\" || path[0] === "{") && path[1] === "/");
+  }
+
+  // Which members of a base apply only when these of the input are absent.
+  const inherited = [
+    ["username", ["protocol", "hostname", "port", "username"]], ["password", ["protocol", "hostname", "port", "username", "password"]],
+    ["hostname", ["protocol", "hostname"]], ["port", ["protocol", "hostname", "port"]], ["pathname", ["protocol", "hostname", "port", "pathname"]],
+    ["search", ["protocol", "hostname", "port", "pathname", "search"]], ["hash", ["protocol", "hostname", "port", "pathname", "search", "hash"]],
+  ];
+
+  const partsOf = (url) => ({
+    __proto__: null, protocol: url.scheme, username: url.username, password: url.password, hostname: url.host ?? "", port: url.port === null ? "" : `${url.port}`,
+    pathname: url.path, search: url.query ?? "", hash: url.fragment ?? "",
+  });
+
+  function process(init, asPattern, defaults) {
+    const result = { __proto__: null };
+    for (const name of components) if (defaults !== undefined) result[name] = defaults;
+    const fromBase = asPattern ? escapePattern : (text) => text;
+    let base = null;
+    if (init.baseURL !== undefined) {
+      base = parse(init.baseURL);
+      if (base === null) throw fails("base URL", init.baseURL);
+      const parts = partsOf(base);
+      if (init.protocol === undefined) result.protocol = fromBase(parts.protocol);
+      for (const [name, absent] of inherited) {
+        if (asPattern && (name === "username" || name === "password")) continue;
+        if (absent.every((other) => init[other] === undefined)) result[name] = fromBase(parts[name]);
+      }
+    }
+    const encode = (name, value, extra) => (asPattern || value === "" ? value : encoders[name](value, extra));
+    const without = (text, prefix) => (text.startsWith(prefix) ? text.slice(1) : text);
+    if (init.protocol !== undefined) result.protocol = encode("protocol", init.protocol.endsWith(":") ? init.protocol.slice(0, -1) : init.protocol);
+    if (init.username !== undefined) result.username = encode("username", init.username);
+    if (init.password !== undefined) result.password = encode("password", init.password);
+    if (init.hostname !== undefined) {
+      result.hostname = encode(isSpecialOrEmpty(result.protocol) ? "hostname" : "opaqueHostname", init.hostname);
+    }
+    if (init.port !== undefined) result.port = encode("port", init.port, result.protocol);
+    if (init.pathname !== undefined) {
+      let path = init.pathname;
+      if (base !== null && !base.opaque && !isAbsolute(path, asPattern)) {
+        const folder = fromBase(base.path);
+        path = folder.slice(0, folder.lastIndexOf("/") + 1) + path;
+      }
+      result.pathname = encode(isSpecialOrEmpty(result.protocol) ? "pathname" : "opaquePathname", path);
+    }
+    if (init.search !== undefined) result.search = encode("search", without(init.search, "?"));
+    if (init.hash !== undefined) result.hash = encode("hash", without(init.hash, "#"));
+    return result;
+  }
+
+  // ---- the interface (1.2)
+
+  const plain = { delimiter: "", prefix: "", ignoreCase: false };
+  const hosts = { delimiter: ".", prefix: "", ignoreCase: false };
+  const matchesSpecial = (component) => Object.keys(defaultPorts).some((scheme) => execute(component.regexp, [scheme]) !== null);
+  const isIPv6 = (pattern) => pattern.length > 1 && (pattern[0] === "[" || ((pattern[0] === "{" || pattern[0] === "\\") && pattern[1] === "["));
+
+  function create(input, baseURL, ignoreCase) {
+    let init = input;
+    if (typeof input === "string") {
+      init = parseConstructor(input, (protocol) => matchesSpecial(compile(protocol, encoders.protocol, plain)));
+      if (baseURL === undefined && init.protocol === undefined) throw new SafeTypeError("A relative pattern needs a base URL.");
+      if (baseURL !== undefined) init.baseURL = baseURL;
+    } else if (baseURL !== undefined) {
+      throw new SafeTypeError("A base URL goes with a string only.");
+    }
+    const patterns = process(init, true, undefined);
+    for (const name of components) patterns[name] ??= "*";
+    if (patterns.protocol in defaultPorts && patterns.port === `${defaultPorts[patterns.protocol]}`) patterns.port = "";
+    const compiled = { __proto__: null };
+    for (const name of ["protocol", "username", "password", "port"]) compiled[name] = compile(patterns[name], encoders[name], plain);
+    const special = matchesSpecial(compiled.protocol);
+    const host = isIPv6(patterns.hostname) ? "IPv6" : special || compiled.protocol.pattern === "*" ? "hostname" : "opaqueHostname";
+    compiled.hostname = compile(patterns.hostname, encoders[host], hosts);
+    const cased = { delimiter: "", prefix: "", ignoreCase };
+    compiled.pathname = special
+      ? compile(patterns.pathname, encoders.pathname, { delimiter: "/", prefix: "/", ignoreCase })
+      : compile(patterns.pathname, encoders.opaquePathname, cased);
+    for (const name of ["search", "hash"]) compiled[name] = compile(patterns[name], encoders[name], cased);
+    return compiled;
+  }
+
+  // Match (1.5): null, or the result. input has been converted.
+  function match(compiled, input, baseURL) {
+    const inputs = [input];
+    let parts;
+    if (typeof input === "string") {
+      let base = null;
+      if (baseURL !== undefined) {
+        base = parse(baseURL);
+        if (base === null) return null;
+        inputs.push(baseURL);
+      }
+      const url = parse(input, base);
+      if (url === null) return null;
+      parts = partsOf(url);
+    } else {
+      if (baseURL !== undefined) throw new SafeTypeError("A base URL goes with a string only.");
+      inputs[0] = { ...input };
+      try {
+        parts = process(input, false, "");
+      } catch {
+        return null;
+      }
+    }
+    const result = { inputs };
+    for (const name of components) {
+      const found = execute(compiled[name].regexp, [parts[name]]);
+      if (found === null) return null;
+      const groups = {};
+      compiled[name].names.forEach((key, i) => core.define(groups, key, found[i + 1]));
+      result[name] = { input: parts[name], groups };
+    }
+    return result;
+  }
+
+  class URLPattern {
+    #compiled;
+    constructor() {
+      native.brand(this); // a platform object, which no structured clone takes
+      const input = toInput(arguments[0]);
+      // Two overloads: (input, baseURL, options) and (input, options).
+      const second = arguments[1];
+      const withBase = arguments.length > 2 || !(second === undefined || second === null || isObject(second));
+      const baseURL = withBase ? toUSVString(second) : undefined;
+      const { ignoreCase } = toDictionary(withBase ? arguments[2] : second, optionMembers, "The options");
+      this.#compiled = create(input, baseURL, ignoreCase);
+    }
+    test(input = {}, baseURL = undefined) {
+      const compiled = this.#compiled;
+      return match(compiled, toInput(input), baseURL === undefined ? undefined : toUSVString(baseURL)) !== null;
+    }
+    exec(input = {}, baseURL = undefined) {
+      const compiled = this.#compiled;
+      return match(compiled, toInput(input), baseURL === undefined ? undefined : toUSVString(baseURL));
+    }
+    get protocol() {
+      return this.#compiled.protocol.pattern;
+    }
+    get username() {
+      return this.#compiled.username.pattern;
+    }
+    get password() {
+      return this.#compiled.password.pattern;
+    }
+    get hostname() {
+      return this.#compiled.hostname.pattern;
+    }
+    get port() {
+      return this.#compiled.port.pattern;
+    }
+    get pathname() {
+      return this.#compiled.pathname.pattern;
+    }
+    get search() {
+      return this.#compiled.search.pattern;
+    }
+    get hash() {
+      return this.#compiled.hash.pattern;
+    }
+    get hasRegExpGroups() {
+      const compiled = this.#compiled;
+      return components.some((name) => compiled[name].hasGroups);
+    }
+  }
+  finish(URLPattern, { __proto__: null, name: "URLPattern" });
+
+  return { __proto__: null, URLPattern };
+}

@@ -139,11 +139,11 @@ func (e *execution) config() string {
 	type provider struct {
 		Name  string     `json:"name"`
 		All   bool       `json:"all,omitempty"`
-		Paths [][]string `json:"paths,omitempty"`
+		Paths [][]string `json:"paths"` // never null
 	}
 	providers := make([]provider, len(e.request.Providers))
 	for i, p := range e.request.Providers {
-		providers[i] = provider(p)
+		providers[i] = provider{Name: p.Name, All: p.All, Paths: append([][]string{}, p.Paths...)}
 	}
 	text, _ := json.Marshal(map[string]any{"providers": providers})
 	return string(text)

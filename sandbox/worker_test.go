@@ -157,11 +157,12 @@ func (p *proc) await(fits func(worker.Message) bool) worker.Message {
 
 // job is a program and what its host answers.
 type job struct {
-	code    string
-	form    protocol.Form
-	typed   bool // in TypeScript
-	input   string
-	modules []worker.Module
+	code      string
+	form      protocol.Form
+	typed     bool // in TypeScript
+	input     string
+	modules   []worker.Module
+	providers []worker.Provider // beside the usual ones
 	// providers, in place of tools and listed
 	providers []worker.Provider
 	limits    func(*worker.Limits)
@@ -203,7 +204,7 @@ func (p *proc) run(j job) end {
 	}
 	x := worker.Execute{
 		ID: p.nextID, Code: j.code, Name: "main.js", Form: string(j.form), Language: string(language), Network: "none",
-		Providers: []worker.Provider{{Name: "tools", All: true}, {Name: "listed", Paths: [][]string{{"add"}, {"users", "get"}}}},
+		Providers: append([]worker.Provider{{Name: "tools", All: true}, {Name: "listed", Paths: [][]string{{"add"}, {"users", "get"}}}}, j.providers...),
 		Modules:   j.modules, Limits: l,
 	}
 	if j.input != "" {
@@ -317,6 +318,14 @@ func TestExecutions(t *testing.T) {
 				t.Fatalf("logs %q", e.logs)
 			}
 		})
+	}
+}
+
+func TestProviderWithoutTools(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	e := p.run(job{code: "return [typeof empty, Object.keys(empty)]", providers: []worker.Provider{{Name: "empty"}}})
+	if e.value != `["object",[]]` {
+		t.Fatal(e.value, e.err)
 	}
 }
 

@@ -80,10 +80,11 @@ const opening = (code, declarations) => [...lift(declarations), { at: 0, text: s
 // At one place insertions come first, in the order given.
 const inOrder = (edits) => edits.sort((a, b) => a.at - b.at || (a.text === undefined) - (b.text === undefined));
 
-// Only an expression statement that is literally the last one counts: the value of an `if` or a loop is no value.
+// Only an expression statement that is the last one counts, but for empty statements and imports, which do nothing
+// there: the value of an `if` or a loop is no value.
 // preserveParens makes the node cover the parentheses that the expression stands in.
 function valueOf(body) {
-  const last = body.findLast((node) => !isErased(node));
+  const last = body.findLast((node) => !isEmpty(node) && node.type !== "ImportDeclaration");
   if (last?.type !== "ExpressionStatement") return [];
   return [{ at: last.expression.start, text: "return (" }, { at: last.expression.end, text: ")" }];
 }

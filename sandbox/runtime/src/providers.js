@@ -8,12 +8,16 @@ import {
   hasOwn,
   promiseReject,
   SafeWeakMap,
+  stringToWellFormed,
   weakMapGet,
   weakMapSet,
 } from "./primordials.js";
 
-// Names that the language itself looks for on any object: without a listing they are never tools.
-const probed = (key) => typeof key === "symbol" || key === "then" || key === "toJSON";
+// What is no tool unless it is listed: names that the language itself looks for on any object, and names that the
+// protocol does not carry (empty, over 256 units, or with a lone surrogate).
+const noTool = (key) =>
+  typeof key === "symbol" || key === "then" || key === "toJSON" ||
+  key === "" || key.length > 256 || stringToWellFormed(key) !== key;
 
 /** Returns defineProvider(spec) and nameOf(object), which knows the providers that console shows by name. */
 export function makeProviders(native) {
@@ -38,7 +42,7 @@ export function makeProviders(native) {
       __proto__: null,
       get(target, key) {
         if (hasOwn(target, key)) return target[key];
-        return probed(key) ? undefined : makeTool(provider, [key]);
+        return noTool(key) ? undefined : makeTool(provider, [key]);
       },
     };
     return new Proxy({ __proto__: null }, freeze(handler));

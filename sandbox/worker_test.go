@@ -162,9 +162,7 @@ type job struct {
 	typed     bool // in TypeScript
 	input     string
 	modules   []worker.Module
-	providers []worker.Provider // beside the usual ones
-	// providers, in place of tools and listed
-	providers []worker.Provider
+	providers []worker.Provider // in place of tools and listed
 	limits    func(*worker.Limits)
 	answer    func(worker.ToolCall) (worker.ToolResult, bool) // false: no answer
 	started   func(id uint64)
@@ -204,7 +202,7 @@ func (p *proc) run(j job) end {
 	}
 	x := worker.Execute{
 		ID: p.nextID, Code: j.code, Name: "main.js", Form: string(j.form), Language: string(language), Network: "none",
-		Providers: append([]worker.Provider{{Name: "tools", All: true}, {Name: "listed", Paths: [][]string{{"add"}, {"users", "get"}}}}, j.providers...),
+		Providers: []worker.Provider{{Name: "tools", All: true}, {Name: "listed", Paths: [][]string{{"add"}, {"users", "get"}}}},
 		Modules:   j.modules, Limits: l,
 	}
 	if j.input != "" {

@@ -41,6 +41,7 @@ func operationError(format string, args ...any) error {
 	return fault("OperationError", format, args...)
 }
 
+//lint:ignore ST1005 the library splits the text at the colon into a name and a message
 var errArguments = errors.New("Error: the operation was given wrong arguments")
 
 // arguments reads the arguments of an operation one by one; the first wrong one is remembered.
@@ -92,6 +93,7 @@ const Prefix = "crypto."
 func (k *Keys) Op(name string, args []any) (any, error) {
 	op, ok := operations[strings.TrimPrefix(name, Prefix)]
 	if !ok {
+		//lint:ignore ST1005 the library splits the text at the colon into a name and a message
 		return nil, fmt.Errorf("Error: there is no operation %q", name)
 	}
 	return op(k, &arguments{values: args})

@@ -177,7 +177,7 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{"help", []string{"--help"}, 0, "--worker-binary"},
 		{"help beside a mistake", []string{"--nope", "--help"}, 0, "--worker-binary"},
-		{"version", []string{"--version"}, 0, "executord devel"},
+		{"version", []string{"--version"}, 0, "executord "},
 		{"unknown flag", []string{"--nope"}, 2, "unknown flag --nope"},
 		{"argument", []string{"serve"}, 2, "unexpected argument serve"},
 		{"no worker", []string{"--worker-binary", "/nowhere"}, 2, "worker binary"},

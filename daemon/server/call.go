@@ -44,7 +44,10 @@ func (r *execution) startCall(_ context.Context, c executor.ToolCall, answer fun
 func (r *execution) sendCall(waiting *call, text []byte) bool {
 	r.order.Lock()
 	defer r.order.Unlock()
-	waiting.sent = !r.settled && r.session.conn.TrySend(text)
+	if r.settled { // takeBack may be reading it
+		return false
+	}
+	waiting.sent = r.session.conn.TrySend(text)
 	return waiting.sent
 }
 

@@ -445,14 +445,6 @@ bool Decoder::TagSet(int depth, Local<Value>* v, size_t mark) {
   return fault_.empty();
 }
 
-v8::Local<Value> MakeError(v8::Isolate* iso, const std::string& name, Local<v8::String> message) {
-  if (name == "TypeError") return v8::Exception::TypeError(message);
-  if (name == "RangeError") return v8::Exception::RangeError(message);
-  if (name == "SyntaxError") return v8::Exception::SyntaxError(message);
-  if (name == "ReferenceError") return v8::Exception::ReferenceError(message);
-  return v8::Exception::Error(message);
-}
-
 // TagError makes the Error first, so that references from inside it find it, and fills it as members come. name and
 // message lead (the encoders write them first), so the right class can be chosen.
 bool Decoder::TagError(int depth, Local<Value>* v, size_t mark) {
@@ -563,6 +555,14 @@ bool Decoder::TagBoxed(int depth, Local<Value>* v, size_t mark) {
 }
 
 }  // namespace
+
+v8::Local<v8::Value> MakeError(v8::Isolate* iso, const std::string& name, v8::Local<v8::String> message) {
+  if (name == "TypeError") return v8::Exception::TypeError(message);
+  if (name == "RangeError") return v8::Exception::RangeError(message);
+  if (name == "SyntaxError") return v8::Exception::SyntaxError(message);
+  if (name == "ReferenceError") return v8::Exception::ReferenceError(message);
+  return v8::Exception::Error(message);
+}
 
 v8::MaybeLocal<v8::Value> Decode(ex_isolate* s, v8::Local<v8::Context> c, std::string_view text, const CodecLimits& limits) {
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"' && memchr(text.data(), '\\', text.size()) == nullptr) {

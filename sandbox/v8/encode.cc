@@ -470,26 +470,10 @@ class Encoder {
     return Put("\"]}");
   }
 
-  static const char* ViewKind(Local<v8::ArrayBufferView> v) {
-    if (v->IsUint8Array()) return "Uint8Array";
-    if (v->IsUint8ClampedArray()) return "Uint8ClampedArray";
-    if (v->IsInt8Array()) return "Int8Array";
-    if (v->IsUint16Array()) return "Uint16Array";
-    if (v->IsInt16Array()) return "Int16Array";
-    if (v->IsUint32Array()) return "Uint32Array";
-    if (v->IsInt32Array()) return "Int32Array";
-    if (v->IsFloat16Array()) return "Float16Array";
-    if (v->IsFloat32Array()) return "Float32Array";
-    if (v->IsFloat64Array()) return "Float64Array";
-    if (v->IsBigInt64Array()) return "BigInt64Array";
-    if (v->IsBigUint64Array()) return "BigUint64Array";
-    return "DataView";
-  }
-
   bool WriteView(Local<v8::ArrayBufferView> v) {
     uint8_t small[64];
     v8::MemorySpan<uint8_t> bytes = v->GetContents(v8::MemorySpan<uint8_t>(small, sizeof small));
-    return WriteBytes(ViewKind(v), bytes.data(), bytes.size());
+    return WriteBytes(ViewClass(v), bytes.data(), bytes.size());
   }
 
   bool WriteBuffer(Local<v8::ArrayBuffer> b, const Step& at) {

@@ -116,6 +116,10 @@ std::string Utf8(v8::Isolate* iso, v8::Local<v8::Value> v);
 std::string Wtf8(v8::Isolate* iso, v8::Local<v8::String> s);
 // PointerStep is "/" and a key, escaped as RFC 6901 asks.
 std::string PointerStep(const std::string& key);
+// ViewClass names the class of a typed array or DataView; MakeError makes an error of a native class by its name, a plain
+// Error for any other.
+const char* ViewClass(v8::Local<v8::Value> view);
+v8::Local<v8::Value> MakeError(v8::Isolate* iso, const std::string& name, v8::Local<v8::String> message);
 ex_buf Buf(std::string_view s);
 inline std::string_view View(ex_view v) { return {v.p, v.n}; }
 ex_error Fail(int kind, std::string_view message);

@@ -131,22 +131,6 @@ const char* FunctionClass(v8::Isolate* iso, Local<Value> v) {
   return "Function";
 }
 
-const char* ViewClass(Local<Value> v) {
-  if (v->IsUint8Array()) return "Uint8Array";
-  if (v->IsUint8ClampedArray()) return "Uint8ClampedArray";
-  if (v->IsInt8Array()) return "Int8Array";
-  if (v->IsUint16Array()) return "Uint16Array";
-  if (v->IsInt16Array()) return "Int16Array";
-  if (v->IsUint32Array()) return "Uint32Array";
-  if (v->IsInt32Array()) return "Int32Array";
-  if (v->IsFloat16Array()) return "Float16Array";
-  if (v->IsFloat32Array()) return "Float32Array";
-  if (v->IsFloat64Array()) return "Float64Array";
-  if (v->IsBigInt64Array()) return "BigInt64Array";
-  if (v->IsBigUint64Array()) return "BigUint64Array";
-  return "DataView";
-}
-
 const char* ClassOf(v8::Isolate* iso, Local<Value> v) {
   if (!v->IsObject()) return PrimitiveClass(v);
   if (v->IsProxy()) return "Proxy";
@@ -241,6 +225,22 @@ const std::vector<NativeFunction>& Functions() {
 
 }  // namespace
 
+const char* ViewClass(v8::Local<v8::Value> v) {
+  if (v->IsUint8Array()) return "Uint8Array";
+  if (v->IsUint8ClampedArray()) return "Uint8ClampedArray";
+  if (v->IsInt8Array()) return "Int8Array";
+  if (v->IsUint16Array()) return "Uint16Array";
+  if (v->IsInt16Array()) return "Int16Array";
+  if (v->IsUint32Array()) return "Uint32Array";
+  if (v->IsInt32Array()) return "Int32Array";
+  if (v->IsFloat16Array()) return "Float16Array";
+  if (v->IsFloat32Array()) return "Float32Array";
+  if (v->IsFloat64Array()) return "Float64Array";
+  if (v->IsBigInt64Array()) return "BigInt64Array";
+  if (v->IsBigUint64Array()) return "BigUint64Array";
+  return "DataView";
+}
+
 v8::Local<v8::Object> NativeFunctions(v8::Isolate* iso, v8::Local<v8::Context> c) {
   Local<v8::Object> o = v8::Object::New(iso);
   for (auto& [name, f] : Functions()) {
@@ -280,7 +280,7 @@ v8::Local<v8::Value> Rejection(ex_isolate* s, v8::Local<v8::Context> c, const Pe
   v8::Local<v8::Value> message = text("message"), name = text("name"), code = text("code");
   v8::Local<v8::String> m = message->IsString() ? message.As<v8::String>() : v8::String::Empty(iso);
   std::string kind = name->IsString() ? Utf8(iso, name) : "Error";
-  v8::Local<v8::Value> e = kind == "TypeError" ? v8::Exception::TypeError(m) : kind == "RangeError" ? v8::Exception::RangeError(m) : kind == "SyntaxError" ? v8::Exception::SyntaxError(m) : kind == "ReferenceError" ? v8::Exception::ReferenceError(m) : v8::Exception::Error(m);
+  v8::Local<v8::Value> e = MakeError(iso, kind, m);
   auto o = e.As<v8::Object>();
   v8::Local<v8::Value> own;
   if (!kind.empty() && (!o->Get(c, Str(iso, "name")).ToLocal(&own) || Utf8(iso, own) != kind)) (void)o->DefineOwnProperty(c, Str(iso, "name"), Str(iso, kind), v8::DontEnum);

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -113,18 +114,25 @@ func (x *session) takeBack(r *execution) (sent []*call) {
 // resolve gives a response to the call that waits for it. One that comes late, twice, or for nothing is counted and
 // otherwise ignored.
 func (x *session) resolve(m protocol.Message) {
-	id, ok := protocol.ParseNumberID(m.ID)
-	x.mu.Lock()
-	c := x.calls[id]
-	if c != nil {
-		x.drop(c)
-	}
-	x.mu.Unlock()
-	if !ok || c == nil {
+	c := x.take(m.ID)
+	if c == nil {
 		x.srv.stats.ignored.Add(1)
 		return
 	}
 	c.answer(toolAnswer(m, x.srv.cfg.bounds()))
+}
+
+// take returns the call that waits for the response of that id, if there is one. Nobody else gets it again.
+func (x *session) take(id json.RawMessage) *call {
+	n, ok := protocol.ParseNumberID(id)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c := x.calls[n]
+	if !ok || c == nil {
+		return nil
+	}
+	x.drop(c)
+	return c
 }
 
 func randomID() string { return rand.Text() }

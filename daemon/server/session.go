@@ -141,12 +141,24 @@ func (x *session) handle(text []byte) {
 	m, err := protocol.ParseMessage(text, x.srv.cfg.bounds())
 	switch {
 	case err != nil:
-		x.answerError(m.ID, protocol.AsError(err))
+		x.refuse(m, protocol.AsError(err))
 	case m.Kind == protocol.KindResponse:
 		x.resolve(m)
 	default:
 		x.dispatch(m)
 	}
+}
+
+// refuse answers what is no message. Without a method, and with the id of a tool call that waits, it was meant to be the
+// call's response: the program is told too, and the host gets its answer without an id, since that one is not its own.
+func (x *session) refuse(m protocol.Message, e *protocol.Error) {
+	if m.Method == "" {
+		if c := x.take(m.ID); c != nil {
+			c.answer(nil, &protocol.ThrownError{Name: "TypeError", Message: "the host's answer is not a response: " + e.Message})
+			m.ID = nil
+		}
+	}
+	x.answerError(m.ID, e)
 }
 
 // method is one call of the host. A nil result with a nil error means that the answer comes later.

@@ -308,6 +308,15 @@ func TestToolCalls(t *testing.T) {
 		{"plain error", `"error":{"code":1,"message":"just text"}`, "", "just text"},
 		{"nonsense", `"result":[]`, "", "TypeError: the host's answer is not a tool result"},
 	}
+	const noResponse = "TypeError: the host's answer is not a response: "
+	malformed := []struct{ name, answer, thrown string }{
+		{"null as error", `,"error":null`, noResponse + "error must be an error object"},
+		{"text as error", `,"error":"it failed"`, noResponse + "error must be an error object"},
+		{"a code of the wrong type", `,"error":{"code":"x","message":"m"}`, noResponse + "error must be an error object"},
+		{"both", `,"result":{},"error":{"code":1,"message":"m"}`, noResponse + "a response has a result or an error, not both"},
+		{"neither", ``, noResponse + "a message has a method, a result or an error"},
+		{"too deep", `,"result":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000), noResponse},
+	}
 	for _, tc := range answers {
 		t.Run(tc.name, func(t *testing.T) {
 			h.t = t
@@ -322,6 +331,19 @@ func TestToolCalls(t *testing.T) {
 				t.Errorf("the program got error %v, want %q", err, tc.thrown)
 			}
 			h.want(`"id":"`+tc.name+`"`, tc.value)
+		})
+	}
+	for _, tc := range malformed {
+		t.Run(tc.name, func(t *testing.T) {
+			h.t = t
+			h.execute(tc.name, "call", providers)
+			h.send(`{"jsonrpc":"2.0","id":` + requestID(t, h.want(`"method":"tool.call"`)) + tc.answer + `}`)
+			h.want(`"id":null,"error":{"code":-32600`)
+			var e *protocol.ThrownError
+			if err := <-errs; !errors.As(err, &e) || !strings.HasPrefix(e.Error(), tc.thrown) {
+				t.Errorf("the program got error %v, want %q", err, tc.thrown)
+			}
+			h.want(`"id":"` + tc.name + `"`)
 		})
 	}
 	t.Run("open at the end", func(t *testing.T) {

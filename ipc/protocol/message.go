@@ -70,7 +70,7 @@ func (e *ErrorObject) Thrown() *ThrownError {
 
 // ParseMessage reads one text frame. The fault is an *Error: parse_error when the text is not JSON, invalid_request when
 // it is JSON and not one JSON-RPC 2.0 message (batches are none) or passes b. With invalid_request the Message holds
-// the ID when one was found, for the answer.
+// the ID and the Method when they were found, for the answer.
 func ParseMessage(text []byte, b Bounds) (Message, error) {
 	var p envelope
 	err := Members(text, b, p.member)
@@ -81,10 +81,10 @@ func ParseMessage(text []byte, b Bounds) (Message, error) {
 	case errors.As(err, &fault) && fault.Fault == OtherKind:
 		return Message{}, Errorf(InvalidRequest, "a message is one JSON object, and batches are not taken")
 	case err != nil:
-		return Message{ID: p.m.ID}, Errorf(InvalidRequest, "%s", err)
+		return Message{ID: p.m.ID, Method: p.m.Method}, Errorf(InvalidRequest, "%s", err)
 	}
 	if reason := p.judge(); reason != "" {
-		return Message{ID: p.m.ID}, Errorf(InvalidRequest, "%s", reason)
+		return Message{ID: p.m.ID, Method: p.m.Method}, Errorf(InvalidRequest, "%s", reason)
 	}
 	return p.m, nil
 }

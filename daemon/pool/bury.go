@@ -27,10 +27,24 @@ func (m *member) bury(err error) {
 	if r != nil {
 		out = r.fail(exit, func(cancelled *verdict) *verdict { return m.lastVerdict(r, err, exit, cancelled) })
 	}
-	m.pool.left(m, r, err, exit)
+	m.pool.left(m, r, death{err: err, exit: exit, typ: typeOf(out)})
 	if out != nil {
 		r.finish(out)
 	}
+}
+
+// death is how a worker ended. Typ is the type of the execution that ended with it, empty when there was none.
+type death struct {
+	err  error
+	exit ExitState
+	typ  protocol.Type
+}
+
+func typeOf(out *protocol.Outcome) protocol.Type {
+	if out == nil {
+		return ""
+	}
+	return out.Error.Type
 }
 
 // reap closes the channel and returns how the process ended. Err is why, and comes back as errLingers for a process

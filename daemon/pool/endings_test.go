@@ -179,6 +179,13 @@ func TestClocks(t *testing.T) {
 			if out.Stats.TotalMs < ms(c.least) {
 				t.Errorf("stats %+v", out.Stats)
 			}
+			kind := WorkerStopped
+			if c.typ == protocol.WorkerCrashed {
+				kind = WorkerCrashed
+			}
+			if e := b.lastDeath(); e.Kind != kind || e.Type != c.typ {
+				t.Errorf("the operator hears %s of type %q", e.Kind, e.Type)
+			}
 			b.works()
 		})
 	}

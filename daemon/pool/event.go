@@ -18,6 +18,7 @@ const (
 	WorkerRetired   EventKind = "worker_retired"   // it was replaced and is gone
 	ExecutionFailed EventKind = "execution_failed" // an execution ended in an error; Type says which
 	Overload        EventKind = "overload"         // a request was turned away; Type says why
+	WorkerStopped   EventKind = "worker_stopped"   // it ended with a program that was stopped; Type says why
 )
 
 // Event is news of the pool. Fields that do not apply are zero.

@@ -124,6 +124,18 @@ func (b *bench) count(kind EventKind) int {
 	return n
 }
 
+// lastDeath is the event of the worker that ended last.
+func (b *bench) lastDeath() Event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range slices.Backward(b.events) {
+		if e.Kind == WorkerCrashed || e.Kind == WorkerStopped || e.Kind == WorkerFailed || e.Kind == WorkerRetired {
+			return e
+		}
+	}
+	return Event{}
+}
+
 // awaitEvents waits until there were n events of a kind.
 func (b *bench) awaitEvents(kind EventKind, n int) {
 	b.t.Helper()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/worker"
 )
 
@@ -172,7 +173,7 @@ func (p *Pool) account(r *run) {
 }
 
 // left forgets a worker whose process is gone, r being what it ran at the time, if anything.
-func (p *Pool) left(m *member, r *run, err error, exit ExitState) {
+func (p *Pool) left(m *member, r *run, d death) {
 	p.mu.Lock()
 	wasReady := m.state != starting
 	p.release(m)
@@ -182,48 +183,55 @@ func (p *Pool) left(m *member, r *run, err error, exit ExitState) {
 	if r != nil {
 		p.account(r)
 	}
-	kind := p.judge(m, r, wasReady, err, exit)
+	kind := p.judge(m, wasReady, d)
 	p.serve()
 	p.announce()
 	p.mu.Unlock()
 	p.poke()
-	p.obituary(m, kind, err, exit)
+	p.obituary(m, kind, d)
 }
 
 // judge counts how a worker ended, and delays the next start when workers do not even get to their first execution.
 // With mu.
-func (p *Pool) judge(m *member, r *run, wasReady bool, err error, exit ExitState) EventKind {
-	if err == errRetired {
+func (p *Pool) judge(m *member, wasReady bool, d death) EventKind {
+	if d.err == errRetired {
 		p.totals.Retired++
 		return WorkerRetired
 	}
 	now := p.outside.now()
 	kind := WorkerCrashed
-	if wasReady {
-		p.totals.Crashed++
-	} else {
+	switch {
+	case !wasReady:
 		kind = WorkerFailed
 		p.totals.Failed++
-		p.lastFailure = fmt.Errorf("worker failed to start: %s", m.obituary(err, exit))
+		p.lastFailure = fmt.Errorf("worker failed to start: %s", m.obituary(d.err, d.exit))
+	case d.typ != "" && d.typ != protocol.WorkerCrashed:
+		kind = WorkerStopped
+		p.totals.Stopped++
+	default:
+		p.totals.Crashed++
 	}
-	if r == nil && m.executions == 0 && now.Sub(m.born) < provenAfter || !wasReady {
+	if d.typ == "" && m.executions == 0 && now.Sub(m.born) < provenAfter || !wasReady {
 		p.failures++
 		p.notBefore = now.Add(backoff(p.failures, p.outside.random()))
 	}
 	return kind
 }
 
-// obituary tells the operator how a worker ended.
-func (p *Pool) obituary(m *member, kind EventKind, err error, exit ExitState) {
-	detail := m.obituary(err, exit)
-	if kind == WorkerRetired {
+// obituary tells the operator how a worker ended. That a program had to be stopped with its process is everyday work.
+func (p *Pool) obituary(m *member, kind EventKind, d death) {
+	detail := m.obituary(d.err, d.exit)
+	switch kind {
+	case WorkerRetired:
 		p.log.Debug("worker retired", "worker", m.name, "detail", detail)
-	} else {
+	case WorkerStopped:
+		p.log.Info("worker stopped with its program", "worker", m.name, "type", string(d.typ), "detail", detail)
+	default:
 		p.log.Warn("worker ended", "worker", m.name, "event", string(kind), "detail", detail)
 	}
 	pid := 0
 	if m.proc != nil {
 		pid = m.proc.PID()
 	}
-	p.emit(Event{Kind: kind, Worker: m.name, PID: pid, Reason: exit.String(), Detail: detail})
+	p.emit(Event{Kind: kind, Worker: m.name, PID: pid, Type: d.typ, Reason: d.exit.String(), Detail: detail})
 }

@@ -14,7 +14,8 @@ type Totals struct {
 	Left          uint64 // requests whose caller, or the pool, gave up while they waited
 	Started       uint64 // workers that became ready
 	Failed        uint64 // workers that did not
-	Crashed       uint64 // workers that died or were killed after they were ready
+	Crashed       uint64 // workers that died or were killed after they were ready, for a reason of their own
+	Stopped       uint64 // workers that ended with a program that a limit or its caller stopped
 	Retired       uint64
 }
 

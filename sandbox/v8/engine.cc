@@ -236,6 +236,7 @@ std::string Explain(v8::Isolate* iso, v8::Local<v8::Context> c, v8::TryCatch& tc
 }  // namespace
 
 ex_result ex_snapshot_make(ex_view library, ex_view warm) {
+  Thread thread;
   v8::Isolate::CreateParams params;
   std::unique_ptr<v8::ArrayBuffer::Allocator> allocator(v8::ArrayBuffer::Allocator::NewDefaultAllocator());
   params.array_buffer_allocator = allocator.get();
@@ -346,6 +347,7 @@ bool Bind(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Object> interna
 }  // namespace
 
 ex_isolate* ex_isolate_new(const ex_options* o, ex_error* err) {
+  Thread thread;
   auto* s = new ex_isolate;
   s->handle = o->handle;
   s->allocator = std::make_unique<BoundedAllocator>(o->buffer_bytes);
@@ -393,6 +395,7 @@ ex_isolate* ex_isolate_new(const ex_options* o, ex_error* err) {
 }
 
 void ex_isolate_free(ex_isolate* s) {
+  Thread thread;
   {
     v8::Isolate::Scope scope(s->iso);
     s->iso->CancelTerminateExecution();

@@ -11,6 +11,7 @@
 
 #include "engine.h"
 #include "libplatform/libplatform.h"
+#include "v8-platform.h"
 #include "v8.h"
 
 namespace executord {
@@ -165,12 +166,23 @@ void SetStackLimit(v8::Isolate* iso);
 v8::Platform* ThePlatform();
 void InstallDeathHandlers(v8::Isolate::CreateParams* p);
 
+// Thread readies the calling thread for V8. Where the processor has memory protection keys V8 keeps code under one, and
+// a thread that is older than V8's initialization may not even read there.
+struct Thread {
+  Thread() {
+    static thread_local bool ready = false;
+    if (!ready) v8::ThreadIsolatedAllocator::SetDefaultPermissionsForSignalHandler();
+    ready = true;
+  }
+};
+
 // Scope enters an isolate and its context on this thread.
 struct Scope {
   explicit Scope(ex_isolate* s) : s(s), isolate_scope(s->iso), handles(s->iso), context(s->context.Get(s->iso)), context_scope(context) {
     SetStackLimit(s->iso);
   }
   ex_isolate* s;
+  Thread thread;
   v8::Isolate::Scope isolate_scope;
   v8::HandleScope handles;
   v8::Local<v8::Context> context;

@@ -20,6 +20,7 @@ type Config struct {
 	MaxMessageBytes int64         // one message or request body; default 32 MiB
 	QueueBytes      int64         // messages of one session waiting to be read by its client; default 16 MiB
 	OwedBytes       int64         // outcomes of one session waiting for room there, beyond which nothing new is begun; default 256 MiB
+	TotalOwedBytes  int64         // the same of all sessions; beyond it the session that owes the most ends; default 1 GiB
 	PingInterval    time.Duration // a client silent for two of them is gone; default 15 s
 	WriteStall      time.Duration // a client that takes nothing for so long is gone; default 30 s
 	OpenTimeout     time.Duration // from connecting to session.open; default 10 s
@@ -49,6 +50,7 @@ func (c Config) check() (Config, error) {
 		{"MaxMessageBytes", &c.MaxMessageBytes, 32 << 20},
 		{"QueueBytes", &c.QueueBytes, 16 << 20},
 		{"OwedBytes", &c.OwedBytes, 256 << 20},
+		{"TotalOwedBytes", &c.TotalOwedBytes, 1 << 30},
 		{"PingInterval", (*int64)(&c.PingInterval), int64(15 * time.Second)},
 		{"WriteStall", (*int64)(&c.WriteStall), int64(30 * time.Second)},
 		{"OpenTimeout", (*int64)(&c.OpenTimeout), int64(10 * time.Second)},

@@ -63,6 +63,7 @@ func executionID(params json.RawMessage, b protocol.Bounds) (id string, err erro
 
 // begin registers an execution; without an id it gets one. Its serve must follow.
 func (x *session) begin(id string) (*execution, error) {
+	owed := x.srv.debts.owed(x)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if id == "" {
@@ -74,8 +75,8 @@ func (x *session) begin(id string) (*execution, error) {
 		return nil, errDraining()
 	case live || x.ended.has(id):
 		return nil, protocol.FieldError("execution", "%q has been used in this session", id)
-	case x.owed > x.srv.cfg.OwedBytes:
-		e := protocol.Errorf(protocol.Overloaded, "%d bytes of answers wait for this client to read them", x.owed)
+	case owed > x.srv.cfg.OwedBytes:
+		e := protocol.Errorf(protocol.Overloaded, "%d bytes of answers wait for this client to read them", owed)
 		e.RetryAfterMs = 1000
 		return nil, e
 	case len(x.running) >= x.srv.cfg.MaxExecutions:
@@ -126,8 +127,7 @@ func (r *execution) serve(m protocol.Message) {
 	}
 	x.log.Debug("execution ended", "execution", r.id, "status", string(outcome.Status), "totalMs", outcome.Stats.TotalMs)
 	text := x.outcomeText(m.ID, outcome)
-	x.owe(len(text)) // before finish, so that no execution begins in between
-	defer x.owe(-len(text))
+	defer x.owe(len(text))() // before finish, so that no execution begins in between
 	x.finish(r, true)
 	r.settle()
 	x.send(text)
@@ -143,11 +143,15 @@ func (x *session) outcomeText(id json.RawMessage, outcome *protocol.Outcome) []b
 	}
 }
 
-// owe counts bytes of answers that wait for room in the queue; fewer when n is negative.
-func (x *session) owe(n int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.owed += int64(n)
+// owe counts an answer of n bytes that waits for room in the queue, until paid is called. Where all sessions together owe
+// too much, the one that owes the most ends at once, and its answers with it.
+func (x *session) owe(n int) (paid func()) {
+	writtenOff, paid := x.srv.debts.owe(x, int64(n))
+	for _, debtor := range writtenOff {
+		debtor.log.Warn("session ended: its client leaves too many answers unread")
+		debtor.conn.Abort("the client leaves too many answers unread")
+	}
+	return paid
 }
 
 func (r *execution) run(m protocol.Message) (outcome *protocol.Outcome, err error) {

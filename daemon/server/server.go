@@ -25,6 +25,8 @@ type Server struct {
 		ignored, refused, connections atomic.Int64
 	}
 
+	debts debts
+
 	mu       sync.Mutex
 	sessions map[*session]struct{}
 	requests int           // POST /v1/execute under way
@@ -53,6 +55,7 @@ func New(exec executor.Executor, cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, exec: exec, log: cfg.Logger,
+		debts:    debts{limit: cfg.TotalOwedBytes, of: map[*session]*debt{}},
 		sessions: map[*session]struct{}{}, idle: make(chan struct{}),
 	}
 	s.halt, s.haltNow = context.WithCancelCause(context.Background())

@@ -31,8 +31,7 @@ type session struct {
 
 	mu       sync.Mutex
 	running  map[string]*execution
-	live     int   // like work
-	owed     int64 // bytes of outcomes that wait for room in the connection's queue
+	live     int // like work
 	ended    recentIDs
 	draining bool
 	calls    map[uint64]*call // waiting for the host's response

@@ -250,6 +250,48 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	h.want(`"id":"after"`, `"status":"ok"`)
 }
 
+// TestUnreadAnswersOfAllAreBounded: clients that do not read cost the service no more than the bound, and the one that
+// owes the most pays for it.
+func TestUnreadAnswersOfAllAreBounded(t *testing.T) {
+	const size = 4 << 20
+	big := func(n int) func(context.Context, executor.Request) (*protocol.Outcome, error) {
+		return func(context.Context, executor.Request) (*protocol.Outcome, error) {
+			return returned(protocol.Value(`"` + strings.Repeat("x", n) + `"`)), nil
+		}
+	}
+	r := serve(t, script{"big": big(size), "small": big(size / 4)}, Config{QueueBytes: size / 8, TotalOwedBytes: 3 * size})
+	worst, other := r.open(t), r.open(t)
+	for i := range 3 { // the first is on its way, two wait
+		worst.execute(fmt.Sprint(i), "big", "")
+	}
+	r.waitTotalOwed(t, 2*size)
+	for i := range 10 {
+		other.execute(fmt.Sprint(i), "small", "")
+	}
+	worst.wantClose(websocket.CloseAbnormalClosure)
+	for range 10 {
+		other.want(`"status":"ok"`)
+	}
+	r.waitTotalOwed(t, 0)
+	if n := len(r.debts.of); n != 0 {
+		t.Errorf("%d sessions are still on the books", n)
+	}
+}
+
+// waitTotalOwed waits until at least n bytes wait for room, or none when n is 0.
+func (r *running) waitTotalOwed(t *testing.T, n int64) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		r.debts.mu.Lock()
+		total := r.debts.total
+		r.debts.mu.Unlock()
+		if n > 0 && total >= n || total == n {
+			return
+		}
+	}
+	t.Fatalf("it never came to %d bytes of answers that wait", n)
+}
+
 // waitOwed waits until so many executions of the only session ended and about n bytes of answers wait for room.
 func (r *running) waitOwed(t *testing.T, ended int, n int64) {
 	t.Helper()
@@ -258,7 +300,7 @@ func (r *running) waitOwed(t *testing.T, ended int, n int64) {
 		r.mu.Lock()
 		for x := range r.sessions {
 			x.mu.Lock()
-			owed, ends := x.owed, len(x.ended.ring)
+			owed, ends := r.debts.owed(x), len(x.ended.ring)
 			x.mu.Unlock()
 			if ends == ended && owed >= n && owed < n+4*envelope {
 				r.mu.Unlock()

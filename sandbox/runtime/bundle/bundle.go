@@ -5,6 +5,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -21,13 +22,14 @@ type target struct {
 	entry  string // relative to sandbox/runtime
 	output string // in dist
 	value  bool   // the script's completion value is the module's default export
+	part   bool   // the default export is a function of the core, whose intrinsics stand for the module primordials.js
 }
 
 var fixed = []target{
-	{"src/index.js", "library.js", true},
-	{"src/warm.js", "warm.js", false},
-	{"analyze/index.js", "analyzer.js", true},
-	{"analyze/plugin.js", "typescript.js", true},
+	{"src/index.js", "library.js", true, false},
+	{"src/warm.js", "warm.js", false, false},
+	{"analyze/index.js", "analyzer.js", true, false},
+	{"analyze/plugin.js", "typescript.js", true, false},
 }
 
 // allTargets adds the parts of the library, and the scripts that warm them.
@@ -46,9 +48,9 @@ func allTargets(root string) ([]target, error) {
 		switch {
 		case name == "index":
 		case strings.HasSuffix(name, ".warm"):
-			all = append(all, target{entry, "parts/" + name + ".js", false})
+			all = append(all, target{entry, "parts/" + name + ".js", false, false})
 		default:
-			all = append(all, target{entry, "parts/" + name + ".js", true})
+			all = append(all, target{entry, "parts/" + name + ".js", true, true})
 		}
 	}
 	return all, nil
@@ -56,6 +58,10 @@ func allTargets(root string) ([]target, error) {
 
 // build returns the text of t. The result is a classic script that adds no name to the global.
 func build(root string, t target) (string, error) {
+	var plugins []api.Plugin
+	if t.part {
+		plugins = append(plugins, coreIntrinsics)
+	}
 	result := api.Build(api.BuildOptions{
 		AbsWorkingDir:     root,
 		EntryPoints:       []string{t.entry},
@@ -71,12 +77,50 @@ func build(root string, t target) (string, error) {
 		MinifySyntax:      true,
 		TreeShaking:       api.TreeShakingTrue,
 		LogLevel:          api.LogLevelSilent,
+		Plugins:           plugins,
 	})
 	if len(result.Errors) > 0 {
 		lines := api.FormatMessages(result.Errors, api.FormatMessagesOptions{})
 		return "", errors.New("cannot bundle " + t.entry + ": " + strings.Join(lines, ""))
 	}
 	return asScript(string(result.OutputFiles[0].Contents), t)
+}
+
+// coreName is the variable by which the modules of a part reach the core.
+const coreName = "__core"
+
+// coreIntrinsics gives the modules of a part the intrinsics that the core took in time: a part is loaded when the guest
+// may already have changed the originals.
+var coreIntrinsics = api.Plugin{
+	Name: "core-intrinsics",
+	Setup: func(b api.PluginBuild) {
+		b.OnLoad(api.OnLoadOptions{Filter: `[/\\]primordials\.js$`}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+			names, err := exportsOf(args.Path)
+			if err != nil {
+				return api.OnLoadResult{}, err
+			}
+			text := "export const {" + strings.Join(names, ",") + "} = " + coreName + ";"
+			return api.OnLoadResult{Contents: &text}, nil
+		})
+	},
+}
+
+// exportsOf lists the names that a module without imports exports.
+func exportsOf(path string) ([]string, error) {
+	result := api.Build(api.BuildOptions{
+		EntryPoints: []string{path}, Bundle: true, Format: api.FormatESModule, Metafile: true, Outdir: "none",
+		LogLevel: api.LogLevelSilent,
+	})
+	var meta struct {
+		Outputs map[string]struct{ Exports []string }
+	}
+	if err := json.Unmarshal([]byte(result.Metafile), &meta); err != nil {
+		return nil, fmt.Errorf("cannot list the exports of %s: %w", path, err)
+	}
+	for _, output := range meta.Outputs {
+		return output.Exports, nil
+	}
+	return nil, errors.New("cannot list the exports of " + path)
 }
 
 var exportClause = regexp.MustCompile(`export\s*\{\s*([\w$]+) as default\s*\};?\s*$`)
@@ -94,7 +138,11 @@ func asScript(module string, t target) (string, error) {
 	if at == nil {
 		return "", errors.New("cannot use " + t.entry + ": it must have a default export and no other")
 	}
-	return "(()=>{\"use strict\";" + module[:at[0]] + "return " + module[at[2]:at[3]] + "})();\n", nil
+	body, name := module[:at[0]], module[at[2]:at[3]]
+	if t.part {
+		return "(()=>{\"use strict\";return " + coreName + "=>{" + body + "return " + name + "(" + coreName + ")}})();\n", nil
+	}
+	return "(()=>{\"use strict\";" + body + "return " + name + "})();\n", nil
 }
 
 // run bundles everything into dist.

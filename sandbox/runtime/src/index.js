@@ -5,7 +5,6 @@ import { makeClock } from "./clock.js";
 import { installConsole } from "./console.js";
 import { installEventTarget } from "./event-target.js";
 import { checkGlobal, defineAttribute } from "./global.js";
-import { inspectArgument } from "./inspect.js";
 import { installLanguage } from "./language.js";
 import { installMicrotask } from "./microtask.js";
 import { lazyNames, parts } from "./parts/index.js";
@@ -37,20 +36,23 @@ function attach(native, { call, log, timerStart, timerStop }) {
 export default function install(host) {
   const native = detach(host);
   const { defineProvider, nameOf } = makeProviders(native);
-  const settings = { __proto__: null, nameOf };
-  const inspect = (value) => inspectArgument(native, settings, value);
-  const { report, setHandleReport } = makeReport(native, settings);
   const clock = makeClock(native);
-
-  defineAttribute("self", () => global);
-  installConsole(native, settings);
-  installMicrotask(report);
-  const { fire, startTimer, stopTimer } = installTimers(native, report);
   const core = {
-    __proto__: null, ...primordials, ...webidl, checkGlobal, stackOf, inspect, native, report, setHandleReport, now: clock.now, startTimer, stopTimer,
+    __proto__: null, ...primordials, ...webidl, checkGlobal, stackOf, native, nameOf, now: clock.now,
+    inspect: (value) => core.need("console").inspect(value),
   };
   const { need, wake } = makeWake(native, core);
   core.need = need;
+  const { report, setHandleReport } = makeReport(core);
+  core.report = report;
+  core.setHandleReport = setHandleReport;
+
+  defineAttribute("self", () => global);
+  installConsole(core);
+  installMicrotask(report);
+  const { fire, startTimer, stopTimer } = installTimers(native, report);
+  core.startTimer = startTimer;
+  core.stopTimer = stopTimer;
   core.EventTarget = installEventTarget(core);
   installLanguage(core);
   for (const part in parts) for (const name of parts[part].attributes ?? []) defineAttribute(name, () => wake(name));
@@ -72,6 +74,6 @@ export default function install(host) {
     settle,
     wake,
     lazy: lazyNames(),
-    inspect,
+    inspect: core.inspect,
   };
 }

@@ -1,8 +1,6 @@
 // Errors that nobody can catch any more become a log line (HTML, 8.1.4.6 "report an exception"), unless the program
 // listens for them and calls preventDefault. They never change the outcome.
 
-import { inspectArgument } from "./inspect.js";
-
 const labels = {
   __proto__: null,
   uncaught: "Uncaught ",
@@ -13,7 +11,7 @@ const labels = {
  * Returns report(kind, reason, promise) with kind "uncaught", "unhandledrejection" or "rejectionhandled", which never
  * throws, and setHandleReport, by which the part "events" is asked first once it is there.
  */
-export function makeReport(native, settings) {
+export function makeReport({ native, inspect }) {
   let handle = () => false;
 
   function handled(kind, reason, promise) {
@@ -28,7 +26,7 @@ export function makeReport(native, settings) {
     if (handled(kind, reason, promise) || labels[kind] === undefined) return;
     let text;
     try {
-      text = inspectArgument(native, settings, reason);
+      text = inspect(reason);
     } catch {
       text = "<a value that cannot be shown>"; // the stack is nearly exhausted
     }

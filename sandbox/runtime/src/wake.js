@@ -17,7 +17,7 @@ export function makeWake(native, core) {
   const loaded = { __proto__: null };
 
   function need(part) {
-    if (loaded.webidl === undefined && part !== "webidl") {
+    if (loaded.webidl === undefined && part !== "webidl" && !parts[part]?.alone) {
       const webidl = need("webidl");
       for (const name in webidl) core[name] = webidl[name];
     }

@@ -3,7 +3,8 @@
 // kept out of the snapshot and compiled when a program first touches one of its names.
 //
 // interfaces are not enumerable on the global, operations are (Web IDL, 3.7 and 3.8). attributes are accessors whose
-// value the part has under the same name; what is assigned to one takes its place.
+// value the part has under the same name; what is assigned to one takes its place. A part that is alone has no use for
+// the part webidl, which is otherwise loaded before it.
 
 export const parts = {
   __proto__: null,
@@ -28,6 +29,7 @@ export const parts = {
   compression: { interfaces: ["CompressionStream", "DecompressionStream"] },
   base64: { operations: ["atob", "btoa"] },
   clone: { operations: ["structuredClone"] },
+  console: { alone: true }, // see ../console.js
   language: {}, // see ../language.js
   messaging: { interfaces: ["MessageChannel", "MessagePort"] },
   navigator: { interfaces: ["Navigator"], attributes: ["navigator"] },

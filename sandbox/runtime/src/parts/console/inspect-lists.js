@@ -11,8 +11,8 @@ import {
   setIteratorNext,
   setSize,
   setValues,
-} from "./primordials.js";
-import { ownData } from "./reflect.js";
+} from "../../primordials.js";
+import { ownData } from "../../reflect.js";
 
 const maxItems = 100;
 const maxScan = 10_000; // positions looked at in an array with holes

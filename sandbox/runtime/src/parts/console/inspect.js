@@ -15,9 +15,9 @@ import {
   setPrototypeOf,
   stringSlice,
   symbolToString,
-} from "./primordials.js";
+} from "../../primordials.js";
 import { keyText, quote } from "./quote.js";
-import { className, shownKeys, tagOf } from "./reflect.js";
+import { className, shownKeys, tagOf } from "../../reflect.js";
 
 const maxDepth = 5; // objects inside objects
 const maxString = 10_000; // UTF-16 units of a string inside an object

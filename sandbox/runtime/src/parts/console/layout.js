@@ -1,6 +1,6 @@
 // How the parts of a value are put on lines: on one when it is short, else one part a line, short items of arrays side by side.
 
-import { join, list, push, stringIncludes, stringIndexOf, stringSlice } from "./primordials.js";
+import { join, list, push, stringIncludes, stringIndexOf, stringSlice } from "../../primordials.js";
 
 const lineWidth = 76;
 const shortItem = 16; // items up to this length are put side by side

@@ -20,8 +20,8 @@ import {
   stringValue,
   symbolValue,
   weakRefDeref,
-} from "./primordials.js";
-import { className, functionName } from "./reflect.js";
+} from "../../primordials.js";
+import { className, functionName } from "../../reflect.js";
 
 function showObject(inspector, value, at) {
   const head = inspector.head(value, "Object", undefined, "Object");
@@ -147,4 +147,4 @@ export const kinds = {
   BoxedSymbol: showBoxed("Symbol", symbolValue),
   BoxedBigInt: showBoxed("BigInt", bigintValue),
 };
-for (const name of typedArrays) kinds[name] = showTypedArray;
+for (let i = 0; i < typedArrays.length; i++) kinds[typedArrays[i]] = showTypedArray;

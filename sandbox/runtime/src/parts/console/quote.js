@@ -7,7 +7,7 @@ import {
   stringPadStart,
   stringSlice,
   symbolToString,
-} from "./primordials.js";
+} from "../../primordials.js";
 
 const named = { __proto__: null, 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 92: "\\\\" };
 

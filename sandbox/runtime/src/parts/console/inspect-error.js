@@ -1,7 +1,7 @@
 // Errors on the console: the stack at the top and for causes, `[Name: message]` inside other objects.
 
-import { list, push, stringIncludes, stringIndexOf, stringSlice, stringStartsWith } from "./primordials.js";
-import { className, inheritedData, ownData, stackOf } from "./reflect.js";
+import { list, push, stringIncludes, stringIndexOf, stringSlice, stringStartsWith } from "../../primordials.js";
+import { className, inheritedData, ownData, stackOf } from "../../reflect.js";
 
 // Own properties that the text shows already, or that follow in brackets.
 const covered = { __proto__: null, stack: true, message: true, name: true, cause: true, errors: true };

@@ -11,7 +11,7 @@ import {
   stringIndexOf,
   stringSlice,
   symbolToString,
-} from "./primordials.js";
+} from "../../primordials.js";
 
 const isObject = (value) => typeof value === "function" || (typeof value === "object" && value !== null);
 

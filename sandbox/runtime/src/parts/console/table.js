@@ -19,8 +19,8 @@ import {
   setValues,
   stringPadEnd,
   stringRepeat,
-} from "./primordials.js";
-import { ownData, shownKeys } from "./reflect.js";
+} from "../../primordials.js";
+import { ownData, shownKeys } from "../../reflect.js";
 
 const maxRows = 1000;
 const maxColumns = 50;

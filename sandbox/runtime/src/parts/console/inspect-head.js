@@ -1,6 +1,6 @@
 // What stands in brackets for an object that is too deep to be opened.
 
-import { stringEndsWith, stringSlice, stringStartsWith } from "./primordials.js";
+import { stringEndsWith, stringSlice, stringStartsWith } from "../../primordials.js";
 
 /** Turns the text before the braces into the inside of brackets: "Foo " to "Foo". */
 export function trimHead(head, fallback) {

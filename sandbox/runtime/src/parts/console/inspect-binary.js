@@ -14,7 +14,7 @@ import {
   viewBuffer,
   viewByteLength,
   viewByteOffset,
-} from "./primordials.js";
+} from "../../primordials.js";
 
 const maxItems = 100;
 const maxBytes = 50;

@@ -151,13 +151,16 @@ func (x *session) handle(text []byte) {
 // refuse answers what is no message. Without a method, and with the id of a tool call that waits, it was meant to be the
 // call's response: the program is told too, and the host gets its answer without an id, since that one is not its own.
 func (x *session) refuse(m protocol.Message, e *protocol.Error) {
+	var c *call
 	if m.Method == "" {
-		if c := x.take(m.ID); c != nil {
-			c.answer(nil, &protocol.ThrownError{Name: "TypeError", Message: "the host's answer is not a response: " + e.Message})
-			m.ID = nil
-		}
+		c = x.take(m.ID)
 	}
-	x.answerError(m.ID, e)
+	if c == nil {
+		x.answerError(m.ID, e)
+		return
+	}
+	x.answerError(nil, e)
+	c.answer(nil, &protocol.ThrownError{Name: "TypeError", Message: "the host's answer is not a response: " + e.Message})
 }
 
 // method is one call of the host. A nil result with a nil error means that the answer comes later.

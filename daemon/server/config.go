@@ -26,10 +26,12 @@ type Config struct {
 	OpenTimeout     time.Duration // from connecting to session.open; default 10 s
 	DrainGrace      time.Duration // for running work once Serve's context ends; default 10 s
 
+	// Over the next two limits a connection without a request, or a session that its client has not opened, makes way.
 	MaxConnections int // on all listeners together, sessions excluded; default 1024
 	MaxSessions    int // default 256
-	MaxExecutions  int // at once in one session; default 64
-	MaxRequests    int // POST /v1/execute at once; default 64
+
+	MaxExecutions int // at once in one session; default 64
+	MaxRequests   int // POST /v1/execute at once; default 64
 }
 
 // Bounds of the HTTP layer.

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,32 +222,85 @@ func TestRequestsAtOnceAreBounded(t *testing.T) {
 }
 
 func TestConnectionsAtOnceAreBounded(t *testing.T) {
-	r := serve(t, script{}, Config{MaxConnections: 2})
-	var conns []net.Conn
-	defer func() {
-		for _, c := range conns {
-			_ = c.Close()
-		}
-	}()
-	for i := range 3 {
-		c, err := net.Dial("unix", r.unix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		conns = append(conns, c)
-		if i == 2 {
-			break
-		}
-		_, _ = fmt.Fprintf(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		if _, err := c.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
+	wait, begun := started(untilCancelled)
+	r := serve(t, script{"wait": wait}, Config{MaxConnections: 2})
+	for range 2 {
+		c := r.dialSilent(t)
+		_, _ = fmt.Fprintf(c, "POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n"+`{"code":"wait"}`)
+		<-begun
 	}
-	_ = conns[2].SetReadDeadline(time.Now().Add(5 * time.Second))
-	text, err := io.ReadAll(conns[2])
+	third := r.dialSilent(t)
+	_ = third.SetReadDeadline(time.Now().Add(5 * time.Second))
+	text, err := io.ReadAll(third)
 	if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 503 ")) || !bytes.Contains(text, []byte(`"type":"overloaded"`)) {
 		t.Errorf("the third connection got %q, %v", text, err)
 	}
+}
+
+// TestIdleConnectionsMakeWay: sockets that send nothing keep nobody out.
+func TestIdleConnectionsMakeWay(t *testing.T) {
+	r := serve(t, script{}, Config{MaxConnections: 4, MaxSessions: 2})
+	var silent []net.Conn
+	for range 12 {
+		silent = append(silent, r.dialSilent(t))
+	}
+	status, _, _ := r.ask(t, false, r.request(t, "GET", "/healthz", ""))
+	if status != http.StatusOK {
+		t.Errorf("status %d", status)
+	}
+	_ = silent[0].SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest socket is still there: %v", err)
+	}
+}
+
+// TestUnopenedSessionsMakeWay: connections that never open their session keep nobody out, and those that did stay.
+func TestUnopenedSessionsMakeWay(t *testing.T) {
+	r := serve(t, script{}, Config{MaxSessions: 3})
+	first := r.open(t)
+	for range 8 {
+		r.connect(t, false)
+	}
+	second := r.open(t)
+	for _, h := range []*host{first, second} {
+		h.execute("x", "x", "")
+		h.want(`"status":"ok"`)
+	}
+}
+
+func TestTurnOut(t *testing.T) {
+	type item struct {
+		peer  string
+		since uint64
+	}
+	for _, tc := range []struct {
+		name  string
+		items []item
+		want  item
+	}{
+		{"none", nil, item{}},
+		{"the oldest of one peer", []item{{"a", 3}, {"a", 1}, {"a", 2}}, item{"a", 1}},
+		{"the oldest of who has most", []item{{"a", 1}, {"b", 3}, {"b", 2}}, item{"b", 2}},
+		{"the oldest where all have as many", []item{{"b", 2}, {"a", 1}, {"c", 3}}, item{"a", 1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, ok := turnOut(slices.Values(tc.items), func(i item) string { return i.peer }, func(i item) uint64 { return i.since })
+			if got != tc.want || ok != (len(tc.items) > 0) {
+				t.Errorf("got %v, %t", got, ok)
+			}
+		})
+	}
+}
+
+// dial opens a connection that sends nothing by itself.
+func (r *running) dialSilent(t *testing.T) net.Conn {
+	t.Helper()
+	c, err := net.Dial("unix", r.unix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 func TestHeadersAreBounded(t *testing.T) {

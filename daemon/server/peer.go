@@ -24,6 +24,17 @@ type peer struct {
 	err   error // nothing is known
 }
 
+// name tells peers apart; it is the identity of a caller without a token.
+func (p peer) name() string {
+	switch {
+	case p.err != nil:
+		return ""
+	case p.unix:
+		return fmt.Sprintf("uid:%d", p.uid)
+	}
+	return "addr:" + p.addr.String()
+}
+
 type peerKey struct{}
 
 // ConnContext remembers who is at the other end of a connection. An http.Server that is given a Server as its handler

@@ -70,14 +70,14 @@ func (p Policy) identify(r *http.Request, caller peer) (string, *protocol.Error)
 	if !caller.addr.IsLoopback() {
 		return "", protocol.Errorf(protocol.Unauthorized, "only callers on this machine are taken without a token")
 	}
-	return "addr:" + caller.addr.String(), nil
+	return caller.name(), nil
 }
 
 func (p Policy) identifyUser(caller peer) (string, *protocol.Error) {
 	if caller.uid != 0 && caller.uid != ownUID && !slices.Contains(p.UIDs, caller.uid) {
 		return "", protocol.Errorf(protocol.Unauthorized, "user %d may not use this service", caller.uid)
 	}
-	return fmt.Sprintf("uid:%d", caller.uid), nil
+	return caller.name(), nil
 }
 
 // identifyToken compares in a time that tells nothing of the secrets.

@@ -25,10 +25,13 @@ type Server struct {
 		ignored, refused, connections atomic.Int64
 	}
 
-	debts debts
+	debts   debts
+	resting resting
 
 	mu       sync.Mutex
 	sessions map[*session]struct{}
+	turned   int           // of the sessions, those that were turned out and have not ended yet
+	arrivals uint64        // sessions so far
 	requests int           // POST /v1/execute under way
 	draining bool          // nothing new is begun
 	idle     chan struct{} // closed when draining and nothing is left
@@ -56,6 +59,7 @@ func New(exec executor.Executor, cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, exec: exec, log: cfg.Logger,
 		debts:    debts{limit: cfg.TotalOwedBytes, of: map[*session]*debt{}},
+		resting:  resting{conns: map[net.Conn]rester{}},
 		sessions: map[*session]struct{}{}, idle: make(chan struct{}),
 	}
 	s.halt, s.haltNow = context.WithCancelCause(context.Background())
@@ -117,7 +121,7 @@ func (s *Server) httpServer() *http.Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ConnContext:       s.ConnContext,
-		ConnState:         s.countConnections,
+		ConnState:         s.watchConnections,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
@@ -127,19 +131,6 @@ const tooManyBody = `{"error":{"type":"overloaded","message":"too many connectio
 // tooMany is written to a connection over the limit, before it is closed.
 var tooMany = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"+
 	"Content-Type: application/json\r\nRetry-After: 1\r\nContent-Length: %d\r\n\r\n%s", len(tooManyBody), tooManyBody)
-
-func (s *Server) countConnections(c net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		if s.stats.connections.Add(1) > int64(s.cfg.MaxConnections) {
-			_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-			_, _ = c.Write(tooMany)
-			_ = c.Close()
-		}
-	case http.StateClosed, http.StateHijacked:
-		s.stats.connections.Add(-1)
-	}
-}
 
 // Drain refuses what is new, tells all sessions, and waits until all work has ended and its outcomes were sent. When
 // ctx ends before that, what is left is cancelled and ctx's error returned. The server is of no use afterwards.
@@ -197,7 +188,7 @@ func (s *Server) abortSessions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for x := range s.sessions {
-		x.abort()
+		x.abort("the service has stopped")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -23,7 +24,9 @@ type session struct {
 	id       string
 	identity string
 	log      *slog.Logger
-	opened   bool // session.open was answered; of the reader
+	opened   atomic.Bool // session.open was answered; set by the reader
+	arrival  uint64      // the order of sessions; guarded by srv.mu, like turned
+	turned   bool        // it was turned out to make room
 
 	ctx    context.Context // of the executions; ends with the connection
 	cancel context.CancelCauseFunc
@@ -74,18 +77,39 @@ func (s *Server) newSession(identity string) *session {
 	return x
 }
 
-// admit counts a session before its handshake is answered, so that no more than the limit are ever open.
+// admit counts a session before its handshake is answered, so that no more than the limit are ever open. One that has
+// not been opened by its client makes way.
 func (s *Server) admit(x *session) *protocol.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.draining:
 		return errDraining()
-	case len(s.sessions) >= s.cfg.MaxSessions:
-		return protocol.Errorf(protocol.SessionLimit, "%d sessions are open, which is the limit", len(s.sessions))
+	case len(s.sessions)-s.turned >= s.cfg.MaxSessions && !s.turnOutSession():
+		return protocol.Errorf(protocol.SessionLimit, "%d sessions are open, which is the limit", len(s.sessions)-s.turned)
 	}
+	s.arrivals++
+	x.arrival = s.arrivals
 	s.sessions[x] = struct{}{}
 	return nil
+}
+
+// turnOutSession ends a session that waits for its session.open; false when there is none. With mu.
+func (s *Server) turnOutSession() bool {
+	unopened := func(yield func(*session) bool) {
+		for x := range s.sessions {
+			if !x.turned && !x.opened.Load() && x.connected() && !yield(x) {
+				return
+			}
+		}
+	}
+	x, ok := turnOut(unopened, func(x *session) string { return x.identity }, func(x *session) uint64 { return x.arrival })
+	if ok {
+		x.turned = true
+		s.turned++
+		x.abort("session.open did not come, and others are waiting")
+	}
+	return ok
 }
 
 func (s *Server) leave(x *session) {
@@ -93,6 +117,9 @@ func (s *Server) leave(x *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, x)
+	if x.turned {
+		s.turned--
+	}
 	s.checkIdle()
 }
 
@@ -121,7 +148,7 @@ func (x *session) serve() {
 			return
 		}
 		x.handle(text)
-		if x.opened {
+		if x.opened.Load() {
 			open.Stop()
 		}
 	}
@@ -181,7 +208,7 @@ func (x *session) dispatch(m protocol.Message) {
 	switch {
 	case !known:
 		err = protocol.Errorf(protocol.UnknownMethod, "there is no method %.100q", m.Method)
-	case !x.opened && m.Method != protocol.MethodSessionOpen:
+	case !x.opened.Load() && m.Method != protocol.MethodSessionOpen:
 		err = protocol.Errorf(protocol.InvalidRequest, "session.open must come first")
 	case m.Kind == protocol.KindNotification && m.Method != protocol.MethodCancel:
 		return // nobody would hear the answer, and an execution without one is of no use
@@ -198,7 +225,7 @@ func (x *session) dispatch(m protocol.Message) {
 }
 
 func (x *session) open(m protocol.Message) (json.RawMessage, error) {
-	if x.opened {
+	if x.opened.Load() {
 		return nil, protocol.Errorf(protocol.InvalidRequest, "the session is open already")
 	}
 	var p protocol.SessionOpen
@@ -208,7 +235,7 @@ func (x *session) open(m protocol.Message) (json.RawMessage, error) {
 	if p.Resume != "" {
 		return nil, protocol.FieldError("resume", "sessions cannot be taken up again: open a new one")
 	}
-	x.opened = true
+	x.opened.Store(true)
 	return protocol.EncodeParams(protocol.SessionOpened{
 		Session:  x.id,
 		Protocol: protocol.Version,
@@ -242,12 +269,19 @@ func (x *session) closeIfDrained() {
 	}
 }
 
-func (x *session) abort() {
+func (x *session) abort(reason string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.conn != nil {
-		x.conn.Abort("the service has stopped")
+		x.conn.Abort(reason)
 	}
+}
+
+// connected tells that the handshake is through.
+func (x *session) connected() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.conn != nil
 }
 
 // send queues a message. It waits while the host does not read; when the connection is gone the message is of no use.

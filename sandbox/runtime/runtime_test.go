@@ -161,7 +161,7 @@ func TestSnapshotStaysSmall(t *testing.T) {
 	if len(runtime.Source()) > 28<<10 {
 		t.Errorf("the library has %d bytes", len(runtime.Source()))
 	}
-	if size > 450<<10 {
+	if size > 450_000 {
 		t.Errorf("the snapshot has %d bytes", size)
 	}
 }

@@ -43,7 +43,11 @@ func serve(t *testing.T, p *pool.Pool, cfg server.Config) (unix, tcp string) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "s")
-	ls, err := listenAll([]string{"unix:" + path, "tcp://127.0.0.1:0"})
+	addresses, err := parseAddresses([]string{"unix:" + path, "tcp://127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ls, err := listenAll(addresses)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/executord/executord/daemon/pool"
@@ -15,12 +16,12 @@ import (
 
 // Daemon is the service, made of its parts.
 type Daemon struct {
-	settings Settings
-	version  string
-	log      *slog.Logger
-	binary   string
-	pool     pool.Config
-	server   server.Config
+	version string
+	log     *slog.Logger
+	binary  string
+	listen  []net.Addr
+	pool    pool.Config
+	server  server.Config
 }
 
 // bootTimeout bounds the start of the workers and the check that they work.
@@ -28,7 +29,7 @@ const bootTimeout = time.Minute
 
 // New checks the settings. It starts nothing.
 func New(s Settings, version string, log *slog.Logger) (*Daemon, error) {
-	d := &Daemon{settings: s, version: version, log: log}
+	d := &Daemon{version: version, log: log}
 	var err error
 	if d.pool, err = s.pool(log); err != nil {
 		return nil, err
@@ -36,8 +37,11 @@ func New(s Settings, version string, log *slog.Logger) (*Daemon, error) {
 	if d.server, err = s.server(version, d.pool.MaxLimits, log); err != nil {
 		return nil, err
 	}
-	if len(s.Listen) == 0 {
-		return nil, errors.New("cannot serve without an address to listen on")
+	if d.listen, err = parseAddresses(s.Listen); err != nil {
+		return nil, err
+	}
+	if err = d.server.Policy.Check(d.listen...); err != nil {
+		return nil, err
 	}
 	d.binary, err = FindWorker(s.WorkerBinary)
 	return d, err
@@ -65,7 +69,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listeners, err := listenAll(d.settings.Listen)
+	listeners, err := listenAll(d.listen)
 	if err != nil {
 		return err
 	}

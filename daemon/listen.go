@@ -18,11 +18,44 @@ import (
 // socketMode is that of unix sockets: the service's user and group may connect.
 const socketMode = 0o660
 
-// listenAll opens all addresses, or none.
-func listenAll(addresses []string) (ls []net.Listener, err error) {
-	if len(addresses) == 0 {
+// parseAddresses reads the addresses to listen on: unix:/path with an absolute path, or tcp://address:port.
+func parseAddresses(texts []string) ([]net.Addr, error) {
+	if len(texts) == 0 {
 		return nil, errors.New("cannot listen on no address")
 	}
+	var addresses []net.Addr
+	for _, text := range texts {
+		a, err := parseAddress(text)
+		if err != nil {
+			return nil, fmt.Errorf("cannot listen on %s: %w", text, err)
+		}
+		addresses = append(addresses, a)
+	}
+	return addresses, nil
+}
+
+func parseAddress(text string) (net.Addr, error) {
+	if path, ok := strings.CutPrefix(text, "unix:"); ok {
+		path = strings.TrimPrefix(path, "//")
+		if !filepath.IsAbs(path) {
+			return nil, errors.New("the path of a unix socket must be absolute")
+		}
+		return &net.UnixAddr{Name: path, Net: "unix"}, nil
+	}
+	hostport, ok := strings.CutPrefix(text, "tcp://")
+	if !ok {
+		return nil, errors.New("an address begins with unix: or tcp://")
+	}
+	// An IP address and no name: what a name stands for is not the operator's word.
+	addr, err := netip.ParseAddrPort(strings.Replace(hostport, "localhost:", "127.0.0.1:", 1))
+	if err != nil {
+		return nil, errors.New("a tcp address is an IP address and a port")
+	}
+	return net.TCPAddrFromAddrPort(addr), nil
+}
+
+// listenAll opens all addresses, or none.
+func listenAll(addresses []net.Addr) (ls []net.Listener, err error) {
 	for _, a := range addresses {
 		l, err := listen(a)
 		if err != nil {
@@ -40,32 +73,17 @@ func closeAll(ls []net.Listener) {
 	}
 }
 
-// listen opens unix:/path or tcp://address:port.
-func listen(address string) (net.Listener, error) {
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return listenUnix(strings.TrimPrefix(path, "//"))
+// listen opens an address that parseAddress made.
+func listen(address net.Addr) (net.Listener, error) {
+	if tcp, ok := address.(*net.TCPAddr); ok {
+		return net.ListenTCP("tcp", tcp)
 	}
-	if hostport, ok := strings.CutPrefix(address, "tcp://"); ok {
-		return listenTCP(hostport)
-	}
-	return nil, errors.New("an address begins with unix: or tcp://")
-}
-
-// listenTCP takes an IP address and no name: what a name stands for is not the operator's word.
-func listenTCP(hostport string) (net.Listener, error) {
-	addr, err := netip.ParseAddrPort(strings.Replace(hostport, "localhost:", "127.0.0.1:", 1))
-	if err != nil {
-		return nil, errors.New("a tcp address is an IP address and a port")
-	}
-	return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
+	return listenUnix(address.String())
 }
 
 // listenUnix binds a socket that has its mode from its first moment on. A socket file that nobody listens on any more
 // is replaced; a lock on the directory keeps two services that start at once from replacing each other's.
 func listenUnix(path string) (net.Listener, error) {
-	if !filepath.IsAbs(path) {
-		return nil, errors.New("the path of a unix socket must be absolute")
-	}
 	unlock, err := lockDirectory(filepath.Dir(path))
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ func socketPath(t *testing.T) string { return filepath.Join(t.TempDir(), "s") }
 
 func TestUnixSocketIsRemovedAndReplaced(t *testing.T) {
 	path := socketPath(t)
-	l, err := listen("unix:" + path)
+	l, err := listenUnix(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestUnixSocketIsRemovedAndReplaced(t *testing.T) {
 	if err != nil || info.Mode() != fs.ModeSocket|socketMode {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if _, err := listen("unix://" + path); err == nil || !strings.Contains(err.Error(), "another process listens") {
+	if _, err := listenUnix(path); err == nil || !strings.Contains(err.Error(), "another process listens") {
 		t.Errorf("a socket in use was taken over: %v", err)
 	}
 	if err := l.Close(); err != nil {
@@ -43,7 +43,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	}
 	dead.SetUnlinkOnClose(false)
 	_ = dead.Close()
-	l, err := listen("unix:" + path)
+	l, err := listenUnix(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestOtherFilesAreLeftAlone(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listen("unix:" + path); err == nil {
+	if _, err := listenUnix(path); err == nil {
 		t.Error("a file was replaced")
 	}
 	if text, err := os.ReadFile(path); string(text) != "mine" {
@@ -70,7 +70,7 @@ func TestOtherFilesAreLeftAlone(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listen("unix:" + link); err == nil {
+	if _, err := listenUnix(link); err == nil {
 		t.Error("a link was followed")
 	}
 }
@@ -78,14 +78,14 @@ func TestOtherFilesAreLeftAlone(t *testing.T) {
 // The socket of a successor at the same path survives our end.
 func TestClosingLeavesASuccessorsSocket(t *testing.T) {
 	path := socketPath(t)
-	l, err := listen("unix:" + path)
+	l, err := listenUnix(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	successor, err := listen("unix:" + path)
+	successor, err := listenUnix(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestOneOfManyGetsTheSocket(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if l, err := listen("unix:" + path); err == nil {
+			if l, err := listenUnix(path); err == nil {
 				mu.Lock()
 				defer mu.Unlock()
 				got = append(got, l)
@@ -145,7 +145,7 @@ func TestU1ModeHoldsFromTheFirstMoment(t *testing.T) {
 		}
 	}()
 	for range 200 {
-		l, err := listen("unix:" + filepath.Join(dir, "s"))
+		l, err := listenUnix(filepath.Join(dir, "s"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,13 +159,17 @@ func TestU1ModeHoldsFromTheFirstMoment(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	for _, bad := range []string{"", "unix:relative", "tcp://", "tcp://127.0.0.1", "tcp://example.com:80", "http://127.0.0.1:80", "127.0.0.1:80", "tcp://127.0.0.1:99999"} {
-		if l, err := listen(bad); err == nil {
-			t.Errorf("%q was taken", bad)
-			_ = l.Close()
+		if a, err := parseAddress(bad); err == nil {
+			t.Errorf("%q was taken for %s", bad, a)
 		}
 	}
 	for _, good := range []string{"tcp://127.0.0.1:0", "tcp://localhost:0", "tcp://[::1]:0"} {
-		l, err := listen(good)
+		a, err := parseAddress(good)
+		if err != nil {
+			t.Errorf("%q: %v", good, err)
+			continue
+		}
+		l, err := listen(a)
 		if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
 			continue // no IPv6 here
 		}
@@ -175,11 +179,26 @@ func TestAddresses(t *testing.T) {
 		}
 		_ = l.Close()
 	}
+	for _, same := range []string{"unix:/run/s", "unix:///run/s"} {
+		if a, err := parseAddress(same); err != nil || a.String() != "/run/s" {
+			t.Errorf("%q: %v, %v", same, a, err)
+		}
+	}
+}
+
+func TestListenAllOrNone(t *testing.T) {
 	path := socketPath(t)
-	if _, err := listenAll([]string{"unix:" + path, "nonsense"}); err == nil {
+	addresses, err := parseAddresses([]string{"unix:" + path, "unix:" + filepath.Join(path, "below")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listenAll(addresses); err == nil {
 		t.Error("one bad address of two was taken")
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the good address is still open")
+	}
+	if _, err := parseAddresses(nil); err == nil {
+		t.Error("no address was taken")
 	}
 }

@@ -24,6 +24,7 @@ type Settings struct {
 	Max     Limits `embed:"" prefix:"max-" group:"max" envprefix:"EXECUTORD_MAX_"`
 
 	AllowUID    []uint32 `name:"allow-uid" env:"EXECUTORD_ALLOW_UID" sep:"," placeholder:"UID" help:"Users besides root and the service's own who may use unix sockets"`
+	TokenFile   string   `name:"token-file" env:"EXECUTORD_TOKEN_FILE" placeholder:"FILE" help:"Bearer tokens that callers on TCP need one of: a line with a name and a secret for each. Addresses beyond this machine can be listened on only with it"`
 	AllowHost   []string `name:"allow-host" env:"EXECUTORD_ALLOW_HOST" sep:"," placeholder:"NAME" help:"Host headers besides those of loopback that are taken on TCP, as that of a reverse proxy"`
 	AllowOrigin []string `name:"allow-origin" env:"EXECUTORD_ALLOW_ORIGIN" sep:"," placeholder:"ORIGIN" help:"Origins of web pages that may use the service; none unless given"`
 
@@ -128,9 +129,13 @@ func (s *Settings) server(version string, limits protocol.Limits, log *slog.Logg
 	if s.MaxMessageMiB > maxMiB {
 		return server.Config{}, fmt.Errorf("--max-message is %d MiB, must be at most %d: the unit is MiB", s.MaxMessageMiB, maxMiB)
 	}
+	tokens, err := readTokens(s.TokenFile)
+	if err != nil {
+		return server.Config{}, err
+	}
 	return server.Config{
 		Version: version, Limits: limits, Logger: log,
-		Policy:        server.Policy{UIDs: s.AllowUID, Hosts: s.AllowHost, Origins: s.AllowOrigin},
+		Policy:        server.Policy{UIDs: s.AllowUID, Hosts: s.AllowHost, Origins: s.AllowOrigin, Tokens: tokens},
 		MaxSessions:   s.MaxSessions,
 		MaxExecutions: s.MaxSessionExecutions, MaxMessageBytes: int64(s.MaxMessageMiB) << 20,
 		PingInterval: s.PingInterval, DrainGrace: s.DrainGrace,

@@ -39,7 +39,7 @@ type runCommand struct {
 func (runCommand) Help() string {
 	return "Console lines go to standard error as they come, the value to standard output. A string is printed as it is, " +
 		"undefined not at all. Any other value is printed for people on a terminal, and else as one line of JSON in the " +
-		"encoding of the protocol."
+		"encoding of the protocol.\n\nA service on TCP may ask for a token: it is read from $EXECUTORD_TOKEN."
 }
 
 // limitFlag is a duration of whole milliseconds, at least one.
@@ -158,7 +158,7 @@ func (c *runCommand) executor(ctx context.Context, w *world) (executor.Executor,
 	if address == "" {
 		return c.embedded(ctx)
 	}
-	e, err := client.Dial(ctx, address, client.WithName("executorctl", version))
+	e, err := client.Dial(ctx, address, client.WithName("executorctl", version), client.WithToken(w.env("EXECUTORD_TOKEN")))
 	if err != nil {
 		return nil, hint(address, err)
 	}

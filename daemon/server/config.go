@@ -84,7 +84,7 @@ func (c Config) check() (Config, error) {
 	if c.Ready == nil {
 		c.Ready = func() error { return nil }
 	}
-	return c, c.Policy.check()
+	return c, c.Policy.Check()
 }
 
 func orDefault[T int | int64](name string, value *T, def T) error {

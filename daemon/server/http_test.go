@@ -443,7 +443,7 @@ func TestListenersBeyondThisMachineNeedTokens(t *testing.T) {
 	if err := s.Serve(t.Context(), l); err == nil || !strings.Contains(err.Error(), "loopback") {
 		t.Errorf("Serve: %v", err)
 	}
-	if err := (Policy{Tokens: []Token{{"a", "0123456789abcdef"}}}).checkListener(l); err != nil {
+	if err := (Policy{Tokens: []Token{{"a", "0123456789abcdef"}}}).Check(l.Addr()); err != nil {
 		t.Error(err)
 	}
 	if _, err := New(script{}, Config{Policy: Policy{Tokens: []Token{{"a", "short"}}}}); err == nil {

@@ -32,22 +32,20 @@ type Token struct {
 // minSecretBytes keeps a forgotten placeholder from becoming a credential.
 const minSecretBytes = 16
 
-func (p Policy) check() error {
+// Check refuses tokens that are none, and TCP addresses that others than this machine can reach unless callers need a
+// token.
+func (p Policy) Check(listen ...net.Addr) error {
 	for _, t := range p.Tokens {
 		if t.Name == "" || len(t.Secret) < minSecretBytes {
 			return fmt.Errorf("cannot accept token %q: it needs a name and a secret of at least %d bytes", t.Name, minSecretBytes)
 		}
 	}
-	return nil
-}
-
-// checkListener refuses a TCP listener that others than this machine can reach, unless callers need a token.
-func (p Policy) checkListener(l net.Listener) error {
-	tcp, ok := l.Addr().(*net.TCPAddr)
-	if !ok || tcp.IP.IsLoopback() || len(p.Tokens) > 0 {
-		return nil
+	for _, a := range listen {
+		if tcp, ok := a.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(p.Tokens) == 0 {
+			return fmt.Errorf("cannot listen on %s: without tokens only loopback addresses are allowed on TCP", tcp)
+		}
 	}
-	return fmt.Errorf("cannot listen on %s: without tokens only loopback addresses are allowed on TCP", tcp)
+	return nil
 }
 
 // identify returns the caller's identity, or why the request is refused.

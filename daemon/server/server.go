@@ -83,7 +83,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		return errors.New("cannot serve on no listener")
 	}
 	for _, l := range listeners {
-		if err := s.cfg.Policy.checkListener(l); err != nil {
+		if err := s.cfg.Policy.Check(l.Addr()); err != nil {
 			return err
 		}
 	}

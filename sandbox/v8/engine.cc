@@ -206,18 +206,20 @@ void ex_error_free(ex_error* e) {
 
 namespace {
 
-// RunScript compiles and runs a classic script of the library.
-v8::MaybeLocal<v8::Value> RunScript(v8::Isolate* iso, v8::Local<v8::Context> c, ex_view source, const char* name) {
-  v8::ScriptOrigin origin(Str(iso, name));
+// RunScript compiles and runs a classic script of the library; eager compiles every function of it at once.
+v8::MaybeLocal<v8::Value> RunScript(v8::Isolate* iso, v8::Local<v8::Context> c, ex_view source, const char* name, bool eager) {
+  v8::ScriptCompiler::Source text(Str(iso, View(source)), v8::ScriptOrigin(Str(iso, name)));
   v8::Local<v8::Script> script;
-  if (!v8::Script::Compile(c, Str(iso, View(source)), &origin).ToLocal(&script)) return {};
+  auto how = eager ? v8::ScriptCompiler::kEagerCompile : v8::ScriptCompiler::kNoCompileOptions;
+  if (!v8::ScriptCompiler::Compile(c, &text, how).ToLocal(&script)) return {};
   return script->Run(c);
 }
 
-// Awaken evaluates the library in a fresh context and returns what it hands to the event loop.
-v8::MaybeLocal<v8::Object> Awaken(v8::Isolate* iso, v8::Local<v8::Context> c, ex_view library, bool plain) {
+// Awaken evaluates the library in a fresh context and returns what it hands to the event loop. What goes into the
+// snapshot is compiled to the last function, so that no execution has to.
+v8::MaybeLocal<v8::Object> Awaken(v8::Isolate* iso, v8::Local<v8::Context> c, ex_view library, bool plain, bool eager) {
   v8::Local<v8::Value> f, r;
-  if (!RunScript(iso, c, library, kLibraryName).ToLocal(&f) || !f->IsFunction()) return {};
+  if (!RunScript(iso, c, library, kLibraryName, eager).ToLocal(&f) || !f->IsFunction()) return {};
   if (plain) return f.As<v8::Object>();
   v8::Local<v8::Value> native = NativeFunctions(iso, c);
   if (!f.As<v8::Function>()->Call(c, v8::Undefined(iso), 1, &native).ToLocal(&r) || !r->IsObject()) return {};
@@ -253,9 +255,9 @@ ex_result ex_snapshot_make(ex_view library, ex_view warm) {
       v8::Context::Scope scope(c);
       v8::TryCatch tc(iso);
       v8::Local<v8::Object> internals;
-      if (!Awaken(iso, c, library, false).ToLocal(&internals)) {
+      if (!Awaken(iso, c, library, false, true).ToLocal(&internals)) {
         fault = Explain(iso, c, tc);
-      } else if (warm.n > 0 && RunScript(iso, c, warm, "executor:warm").IsEmpty()) {
+      } else if (warm.n > 0 && RunScript(iso, c, warm, "executor:warm", false).IsEmpty()) {
         fault = "warm-up: " + Explain(iso, c, tc);
       } else {
         iso->PerformMicrotaskCheckpoint();
@@ -378,7 +380,7 @@ ex_isolate* ex_isolate_new(const ex_options* o, ex_error* err) {
       c->SetErrorMessageForCodeGenerationFromStrings(Str(iso, "code generation from strings is switched off here"));
     }
     v8::Local<v8::Object> internals;
-    bool awake = o->blob.n > 0 && !o->plain ? c->GetDataFromSnapshotOnce<v8::Object>(0).ToLocal(&internals) : Awaken(iso, c, o->library, o->plain).ToLocal(&internals);
+    bool awake = o->blob.n > 0 && !o->plain ? c->GetDataFromSnapshotOnce<v8::Object>(0).ToLocal(&internals) : Awaken(iso, c, o->library, o->plain, false).ToLocal(&internals);
     if (!awake) {
       *err = Fail(EX_INTERNAL, Explain(iso, c, tc));
     } else if (o->plain) {

@@ -1,0 +1,18 @@
+new URL("http://a/?b=c").searchParams.get("b");
+new EventTarget().addEventListener("a", () => {});
+new Event("a", { bubbles: true });
+new AbortController().abort();
+new TextDecoder().decode(new TextEncoder().encode("a"));
+new Headers([["a", "b"]]).get("a");
+new Request("data:,");
+new Response("a");
+new Blob(["a"], { type: "b" });
+new FormData().append("a", "b");
+new URLPattern({ pathname: "/a" });
+new ReadableStream({ start() {} }, { highWaterMark: 1 });
+new MessageChannel();
+performance.now();
+structuredClone({});
+navigator.language;
+crypto.randomUUID();
+btoa("a");

@@ -70,6 +70,8 @@ func (r *Rejected) closes() bool {
 func (r *Rejected) error(message string, line, column int) *protocol.Error {
 	note := "read as a " + string(r.form)
 	switch {
+	case fences.MatchString(r.text.code):
+		note += fenceHint
 	case r.hint != "":
 		note += "; it can be read as a " + string(r.hint)
 	case r.typed:

@@ -1,5 +1,5 @@
 // What a model might write when it is given tools of two providers, orders_api and rates.
-async ({ minimum }) => {
+async ({ minimum = 0 } = {}) => {
   const orders = await orders_api.list({ status: "open" });
   console.log("open orders:", orders.length);
 

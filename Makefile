@@ -10,8 +10,9 @@ WORKER   = $(GO) build -trimpath -buildmode=pie -ldflags "$(LDFLAGS) -extldflags
 export EXECUTORD_TEST_BIN = $(CURDIR)/bin
 FUZZTIME ?= 20s
 BENCH    ?= .
+AREAS    ?= ecma429
 
-.PHONY: help setup build build-faulty run test lint format bench fuzz clean v8-info generate
+.PHONY: help setup build build-faulty run test lint format bench fuzz wpt clean v8-info generate
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -48,6 +49,10 @@ bench: build ## print CPU and wall time per execution through the whole path
 
 fuzz: setup ## fuzz every decoder for FUZZTIME each (default 20s)
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+wpt: build ## run web-platform-tests of the tree WPT=DIR (AREAS=url,streams); without WPT it says how to get one
+	@test -n '$(WPT)' || { $(GO) run ./cmd/wpt lay --help; exit 2; }
+	$(GO) run ./cmd/wpt run --wpt '$(WPT)' --areas '$(AREAS)' --worker bin/executor-worker $(ARGS)
 
 v8-info: setup ## print V8's version and flags and whether the programs hold that decided them
 	$(GO) test -count=1 -v -run 'TestInfo|TestTerminateFromOutside|TestHeapLimitEndsCleanly' ./sandbox/v8

@@ -1,3 +1,3 @@
-// Package cmd holds no code: the three mains are in its folders. Its tests keep what is of no one
-// package: the import arrows, and that pages tell of what is there.
+// Package cmd holds no code: the mains are in its folders, three that operators get and wpt, a tool of the project. Its
+// tests keep the import arrows of the project.
 package cmd

@@ -1,0 +1,2 @@
+test(() => {}, "before the error");
+throw new RangeError("at the top");

@@ -1,0 +1,2 @@
+console.log("fault:abort");
+test(() => {}, "too late");

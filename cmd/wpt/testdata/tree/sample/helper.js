@@ -1,0 +1,2 @@
+const fromHelper = "helped";
+function thisOfHelper() { return this; }

@@ -1,0 +1,1 @@
+test(() => {}, "a file that no standard has yet");

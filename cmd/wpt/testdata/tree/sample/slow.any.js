@@ -1,0 +1,2 @@
+test(() => {}, "quick");
+promise_test(() => new Promise(() => {}), "never ends");

@@ -1,0 +1,2 @@
+// META: global=worker,shadowrealm
+test(() => {}, "not for us");

@@ -156,6 +156,7 @@ struct NativeFunction {
   v8::FunctionCallback function;
 };
 const std::vector<NativeFunction>& ServiceFunctions();
+void MakeEnumerable(const v8::FunctionCallbackInfo<v8::Value>& info);
 v8::MaybeLocal<v8::Function> LoadPart(ex_isolate* s, v8::Local<v8::Context> c, const std::string& name);
 bool InstallLazy(ex_isolate* s, v8::Local<v8::Context> c, std::string_view names);
 

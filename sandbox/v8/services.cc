@@ -353,7 +353,7 @@ void Load(const Info& info) {
 const std::vector<NativeFunction>& ServiceFunctions() {
   static const std::vector<NativeFunction> all = {
       {"op", Op}, {"load", Load}, {"utf8Encode", Utf8Encode}, {"utf8EncodeInto", Utf8EncodeInto}, {"utf8Decode", Utf8Decode}, {"latin1", Latin1}, {"utf16", Utf16},
-      {"random", Random}, {"monotonicNow", MonotonicNow}, {"epochNow", EpochNow}, {"brand", Brand}, {"clone", Clone},
+      {"random", Random}, {"monotonicNow", MonotonicNow}, {"epochNow", EpochNow}, {"brand", Brand}, {"makeEnumerable", MakeEnumerable}, {"clone", Clone},
   };
   return all;
 }

@@ -73,7 +73,7 @@ func build(root string, t target) (string, error) {
 		Charset:           api.CharsetASCII,
 		LegalComments:     api.LegalCommentsNone,
 		MinifyWhitespace:  true,
-		MinifyIdentifiers: true,
+		MinifyIdentifiers: !t.part, // names of classes show in messages
 		MinifySyntax:      true,
 		TreeShaking:       api.TreeShakingTrue,
 		LogLevel:          api.LogLevelSilent,

@@ -3,8 +3,8 @@
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 export default function base64(core) {
-  const { Bytes, checkGlobal, native, need, requireArguments, stringCharCodeAt, toDOMString } = core;
-  const refuse = (message) => need("events").makeException(message, "InvalidCharacterError");
+  const { Bytes, checkGlobal, makeException, native, requireArguments, stringCharCodeAt, toDOMString } = core;
+  const refuse = (message) => makeException(message, "InvalidCharacterError");
 
   const skip = 64;
   const codes = new Bytes(64);

@@ -8,12 +8,10 @@
 
 export const parts = {
   __proto__: null,
-  events: {
-    interfaces: [
-      "AbortController", "AbortSignal", "CustomEvent", "DOMException", "ErrorEvent", "Event", "MessageEvent",
-      "PromiseRejectionEvent", "QuotaExceededError",
-    ],
-  },
+  abort: { interfaces: ["AbortController", "AbortSignal"] },
+  events: { interfaces: ["CustomEvent", "Event"] },
+  exception: { interfaces: ["DOMException", "QuotaExceededError"] },
+  kinds: { interfaces: ["ErrorEvent", "MessageEvent", "PromiseRejectionEvent"] },
   streams: {
     interfaces: [
       "ByteLengthQueuingStrategy", "CountQueuingStrategy", "ReadableByteStreamController", "ReadableStream",

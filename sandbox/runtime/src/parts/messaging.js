@@ -2,9 +2,8 @@
 // cloned when it is posted, and delivered by a task of its own.
 
 export default function messaging(core) {
-  const { EventTarget, finish, illegalConstructor, isObject, need, requireArguments, symbolIterator } = core;
-  const { Event, fire, handlerAttributes, makeException, MessageEvent } = need("events");
-  const { cloneWithTransfer, register, toTransfer, transferOf } = need("clone");
+  const { EventTarget, finish, illegalConstructor, isObject, makeException, need, requireArguments, symbolIterator } = core;
+  const { Event, fire, handlerAttributes } = need("events");
   const token = {};
 
   class State {
@@ -63,6 +62,7 @@ export default function messaging(core) {
   // The overloads: a sequence of objects, or a StructuredSerializeOptions.
   function listOf(options) {
     const method = isObject(options) ? options[symbolIterator] : undefined;
+    const { toTransfer, transferOf } = need("clone");
     return method === undefined || method === null ? transferOf(options) : toTransfer(options, "The transfer list");
   }
 
@@ -74,7 +74,7 @@ export default function messaging(core) {
       if (state.other !== null && list[i] === state.other.port) doomed = true;
     }
     const target = state.other;
-    const { value, twins } = cloneWithTransfer(message, list);
+    const { value, twins } = need("clone").cloneWithTransfer(message, list);
     if (target === null || doomed) return;
     const ports = [];
     for (let i = 0; i < twins.length; i++) if (isPort(twins[i])) ports[ports.length] = twins[i];
@@ -88,7 +88,7 @@ export default function messaging(core) {
 
   function deliver(state) {
     const message = state.queue.shift();
-    if (message !== undefined) fire(state.port, MessageEvent, "message", message);
+    if (message !== undefined) fire(state.port, need("kinds").MessageEvent, "message", message);
   }
 
   function enable(state) {
@@ -122,7 +122,6 @@ export default function messaging(core) {
     state.detached = true;
     return next.port;
   }
-  register(MessagePort, { is: isPort, transfer, canTransfer: (port) => !stateOf(port).detached });
 
   class MessageChannel {
     #port1 = new MessagePort(token);
@@ -135,5 +134,5 @@ export default function messaging(core) {
   }
   finish(MessageChannel, { __proto__: null, name: "MessageChannel" });
 
-  return { __proto__: null, MessageChannel, MessagePort, isPort };
+  return { __proto__: null, MessageChannel, MessagePort, isPort, transferPort: transfer, canTransferPort: (port) => !stateOf(port).detached };
 }

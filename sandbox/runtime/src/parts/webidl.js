@@ -7,6 +7,7 @@ export default function webidl(core) {
     apply, defineProperty, getOwnPropertyDescriptor, hasOwn, ownKeys, requireArguments, SafeTypeError, setPrototypeOf,
     stringToWellFormed, symbolIterator, toStringTag, IteratorPrototype,
   } = core;
+  const { makeEnumerable } = core.native;
   const { floor } = Math;
 
   const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
@@ -149,8 +150,8 @@ export default function webidl(core) {
   function finish(constructor, options = { __proto__: null }) {
     const { prototype } = constructor;
     core.native.brand(prototype);
-    enumerable(prototype, "constructor");
-    enumerable(constructor, "prototype");
+    makeEnumerable(prototype);
+    makeEnumerable(constructor);
     const name = options.name ?? constructor.name;
     defineProperty(constructor, "name", hidden(name));
     if (!hasOwn(prototype, toStringTag)) defineProperty(prototype, toStringTag, hidden(name));
@@ -161,20 +162,6 @@ export default function webidl(core) {
       defineProperty(prototype, key, descriptor);
     }
     return constructor;
-  }
-
-  // Makes the methods and attributes of an object enumerable, all but one and those with symbols for names.
-  function enumerable(object, except) {
-    const keys = ownKeys(object);
-    for (let i = 0; i < keys.length; i++) {
-      const key = keys[i];
-      if (typeof key === "symbol" || key === except) continue;
-      if (typeof object === "function" && (key === "length" || key === "name")) continue;
-      const descriptor = getOwnPropertyDescriptor(object, key);
-      if (!descriptor.configurable) continue;
-      descriptor.enumerable = true;
-      defineProperty(object, key, setPrototypeOf(descriptor, null));
-    }
   }
 
   // The pair iterator of an interface (3.7.10): adds entries, keys, values, forEach and Symbol.iterator to a class.
@@ -199,7 +186,7 @@ export default function webidl(core) {
     const { prototype } = PairIterator;
     delete prototype.constructor;
     setPrototypeOf(prototype, IteratorPrototype);
-    enumerable(prototype);
+    makeEnumerable(prototype);
     defineProperty(prototype, toStringTag, hidden(`${name} Iterator`));
     const start = (self, kind) => (pairs(self), new PairIterator(self, kind));
     const methods = {
@@ -223,9 +210,13 @@ export default function webidl(core) {
     defineProperty(constructor.prototype, symbolIterator, open(methods.entries, false));
   }
 
+  // ---- exceptions
+
+  const makeException = (message, name) => core.need("exception").makeException(message, name);
+
   return {
     __proto__: null,
-    isObject, toUnsignedLong, toUnsignedShort, toBoolean, toUnrestrictedDouble, toDouble, toEnforced, toUnsignedLongLong,
+    makeException, isObject, toUnsignedLong, toUnsignedShort, toBoolean, toUnrestrictedDouble, toDouble, toEnforced, toUnsignedLongLong,
     toClamped, toUSVString, toByteString, toEnum, required, toDictionary, toSequence, iterate, toRecord, toCallback,
     illegalConstructor, finish, iterable,
   };

@@ -5,8 +5,8 @@
 import { makePlatform } from "./platform.js";
 
 export default function clone(core) {
-  const { checkGlobal, defineProperty, getPrototypeOf, hasOwn, native, need, ownKeys, requireArguments, stackOf, toDictionary, toSequence } = core;
-  const { copierOf, isException, makeException, watchNames } = need("events");
+  const { checkGlobal, defineProperty, getPrototypeOf, hasOwn, makeException, native, need, ownKeys, requireArguments, stackOf, toDictionary, toSequence } = core;
+  const { copierOf, isException, watchNames } = need("exception");
   const { isArray } = Array;
   const SafeMap = Map;
   const SafeSet = Set;

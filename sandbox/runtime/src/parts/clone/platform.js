@@ -28,6 +28,12 @@ export function makePlatform(core, { register, cloneWithTransfer }) {
     });
   };
 
+  // HTML, 9.4.4
+  known.MessagePort = () => {
+    const { canTransferPort, isPort, MessagePort, transferPort } = need("messaging");
+    register(MessagePort, { is: isPort, transfer: transferPort, canTransfer: canTransferPort });
+  };
+
   // Web Cryptography, 13.4
   known.CryptoKey = () => {
     const { CryptoKey, copyKey } = need("crypto");

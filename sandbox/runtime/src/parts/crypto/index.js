@@ -4,7 +4,7 @@ import { makeBuffers } from "../../buffers.js";
 import { makeSubtle } from "./subtle.js";
 
 export default function crypto(core) {
-  const { Bytes, finish, illegalConstructor, isView, native, need, requireArguments, SafeTypeError, typedArrayTag } = core;
+  const { Bytes, finish, illegalConstructor, isView, makeException, native, need, requireArguments, SafeTypeError, typedArrayTag } = core;
   const buffers = makeBuffers(core);
   const subtle = makeSubtle(core, buffers);
   const integers = {
@@ -29,7 +29,7 @@ export default function crypto(core) {
       this.#brand;
       requireArguments("getRandomValues' on 'Crypto", arguments.length, 1);
       if (!isView(array)) throw new SafeTypeError("The array is not a view of an ArrayBuffer.");
-      const { makeException, QuotaExceededError } = need("events");
+      const { QuotaExceededError } = need("exception");
       if (!(typedArrayTag(array) in integers)) throw makeException("The array is not one of integers.", "TypeMismatchError");
       const bytes = buffers.bytesOf(array, "The array");
       if (bytes.length > quota) {

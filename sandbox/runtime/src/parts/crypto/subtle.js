@@ -28,10 +28,9 @@ const curves = ["P-256", "P-384", "P-521"];
 
 export function makeSubtle(core, { bytesOf, isBuffer }) {
   const {
-    apply, Bytes, finish, illegalConstructor, isObject, isView, native, need, parseIntegerText, parseJSON, promiseReject, requireArguments, SafePromise, SafeTypeError,
+    apply, Bytes, finish, illegalConstructor, isObject, isView, makeException, native, need, parseIntegerText, parseJSON, promiseReject, requireArguments, SafePromise, SafeTypeError,
     stringIndexOf, stringSlice, toBoolean, toEnum, toSequence, toUnsignedLong, typedArrayBuffer,
   } = core;
-  const { exceptionOf, makeException } = need("events");
   const notSupported = (message) => makeException(message, "NotSupportedError");
   const dataError = (message) => makeException(message, "DataError");
   const syntaxError = (message) => makeException(message, "SyntaxError");
@@ -50,7 +49,7 @@ export function makeSubtle(core, { bytesOf, isBuffer }) {
     try {
       return apply(perform, undefined, arguments);
     } catch (error) {
-      throw exceptionOf(error);
+      throw need("exception").exceptionOf(error);
     }
   }
   const handleOf = (slots) => slots.held.handle;

@@ -1,8 +1,8 @@
 // What becomes of errors that nobody caught while the program listens for them: "report an exception" (HTML, 8.1.4.6) and
 // "notify about rejected promises" (8.1.4.7). The core calls handle() before it writes a log line.
 
-export function makeReporting(core, target, { ErrorEvent, PromiseRejectionEvent }) {
-  const { global } = core;
+export function makeReporting(core, target) {
+  const { global, need } = core;
   const SafeWeakSet = WeakSet;
   const told = new SafeWeakSet(); // promises whose rejection was told and had no handler
   const setHas = core.uncurry(WeakSet.prototype.has);
@@ -39,7 +39,7 @@ export function makeReporting(core, target, { ErrorEvent, PromiseRejectionEvent 
     if (reporting || !target.listens(global, "error")) return false;
     reporting = true;
     try {
-      return !target.fire(global, ErrorEvent, "error", errorInit(error));
+      return !target.fire(global, need("kinds").ErrorEvent, "error", errorInit(error));
     } finally {
       reporting = false;
     }
@@ -48,13 +48,13 @@ export function makeReporting(core, target, { ErrorEvent, PromiseRejectionEvent 
   function handleRejection(promise, reason) {
     setAdd(told, promise);
     if (!target.listens(global, "unhandledrejection")) return false;
-    return !target.fire(global, PromiseRejectionEvent, "unhandledrejection", { __proto__: null, cancelable: true, promise, reason });
+    return !target.fire(global, need("kinds").PromiseRejectionEvent, "unhandledrejection", { __proto__: null, cancelable: true, promise, reason });
   }
 
   function handleLate(promise, reason) {
     if (!setHas(told, promise)) return;
     setDelete(told, promise);
-    target.fire(global, PromiseRejectionEvent, "rejectionhandled", { __proto__: null, promise, reason });
+    target.fire(global, need("kinds").PromiseRejectionEvent, "rejectionhandled", { __proto__: null, promise, reason });
   }
 
   return function handle(kind, reason, promise) {

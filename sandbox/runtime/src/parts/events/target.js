@@ -1,8 +1,8 @@
 // EventTarget (DOM, 2.7, https://dom.spec.whatwg.org/#interface-eventtarget) without a tree: the path of an event is its
 // target alone. Event handler attributes (HTML, 8.1.8.1, https://html.spec.whatwg.org/#event-handlers).
 
-export function makeTarget(core, { eventInternals: internals, isSignal, addAbortAlgorithm, makeException }) {
-  const { apply, defineProperty, global, isObject, requireArguments, SafeTypeError, toBoolean, toDictionary, toDOMString } = core;
+export function makeTarget(core, { eventInternals: internals }) {
+  const { apply, defineProperty, global, isObject, makeException, need, requireArguments, SafeTypeError, toBoolean, toDictionary, toDOMString } = core;
   const { createEvent, isEvent } = internals;
 
   class Identity {
@@ -39,7 +39,7 @@ export function makeTarget(core, { eventInternals: internals, isSignal, addAbort
 
   // 2.7 "flatten": the union of a dictionary and a boolean.
   const toSignal = (value) => {
-    if (!isSignal(value)) throw new SafeTypeError("The option 'signal' is not an AbortSignal.");
+    if (!need("abort").isSignal(value)) throw new SafeTypeError("The option 'signal' is not an AbortSignal.");
     return value;
   };
   const removeOptions = [["capture", toBoolean, false]];
@@ -92,7 +92,7 @@ export function makeTarget(core, { eventInternals: internals, isSignal, addAbort
     if (callback === null || find(state, type, callback, capture) >= 0) return;
     const listener = { __proto__: null, type, callback, capture, once: once === true, passive: passive === true, removed: false, handler: false };
     append(state, listener);
-    if (signal !== undefined) addAbortAlgorithm(signal, () => drop(state, listener));
+    if (signal !== undefined) need("abort").addAbortAlgorithm(signal, () => drop(state, listener));
   }
 
   function drop(state, listener) {
@@ -164,7 +164,7 @@ export function makeTarget(core, { eventInternals: internals, isSignal, addAbort
   // HTML, 8.1.8.1 "the event handler processing algorithm".
   function callHandler(target, handler, event) {
     if (typeof handler !== "function") return;
-    const isGlobalError = target === global && internals.typeOf(event) === "error" && internals.errorArguments(event);
+    const isGlobalError = target === global && internals.typeOf(event) === "error" && internals.errorArguments?.(event);
     if (isGlobalError) {
       if (apply(handler, target, isGlobalError) === true) internals.cancel(event);
     } else if (apply(handler, target, [event]) === false) {

@@ -69,7 +69,7 @@ export default function fetchPart(core) {
         requireArguments("fetch", arguments.length, 1);
         const request = requestOf(new Request(input, init));
         const signal = signalOf(request);
-        const events = core.need("events");
+        const events = core.need("abort");
         if (events.isAborted(signal)) return promiseReject(events.signalReason(signal));
         return new SafePromise((resolve) => resolve(makeResponse(schemeFetch(request))));
       } catch (error) {

@@ -6,7 +6,7 @@ export function makeRequests(core, headers, bodies) {
     finish, isObject, native, requireArguments, SafeTypeError, stringToLowerCase, toBoolean, toByteString, toDictionary, toDOMString, toEnum, toUSVString,
   } = core;
   const { Headers, slotsOf: headerSlots } = headers;
-  const events = () => core.need("events");
+  const events = () => core.need("abort");
   const url = () => core.need("url");
   let slotsOf, isRequest;
 

@@ -5,8 +5,7 @@ import { makeEntries } from "./entries.js";
 import { makeObserver } from "./observer.js";
 
 export default function performance(core) {
-  const { EventTarget, finish, illegalConstructor, isObject, native, need, now, requireArguments, SafeTypeError, toDictionary, toDOMString, toDouble } = core;
-  const { makeException } = need("events");
+  const { EventTarget, finish, illegalConstructor, isObject, makeException, native, need, now, requireArguments, SafeTypeError, toDictionary, toDOMString, toDouble } = core;
   const token = {};
   const entries = makeEntries(core, token);
   const { PerformanceMark, newMeasure } = entries;

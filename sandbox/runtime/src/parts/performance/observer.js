@@ -3,8 +3,7 @@
 const supported = Object.freeze(["mark", "measure"]);
 
 export function makeObserver(core, { select }, token) {
-  const { finish, illegalConstructor, requireArguments, SafeTypeError, toBoolean, toCallback, toDictionary, toDOMString, toSequence } = core;
-  const { makeException } = core.need("events");
+  const { finish, illegalConstructor, makeException, requireArguments, SafeTypeError, toBoolean, toCallback, toDictionary, toDOMString, toSequence } = core;
 
   const observers = new Set();
   let scheduled = false;

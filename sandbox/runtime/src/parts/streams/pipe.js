@@ -57,7 +57,7 @@ export function pipe(source, dest, options) {
   function finalize(failed, error) {
     releaseWriter(writer);
     releaseReader(reader);
-    if (abort !== undefined) core.need("events").removeAbortAlgorithm(signal, abort);
+    if (abort !== undefined) core.need("abort").removeAbortAlgorithm(signal, abort);
     if (failed) reject(error);
     else resolve(undefined);
   }
@@ -74,14 +74,14 @@ export function pipe(source, dest, options) {
   }
 
   function onAbort() {
-    const reason = core.need("events").signalReason(signal);
+    const reason = core.need("abort").signalReason(signal);
     shutdown(true, reason, () => bothOf(
       !preventAbort && dest.state === "writable" ? abortWritable(dest, reason) : resolvedWith(undefined),
       !preventCancel && source.state === "readable" ? cancelStream(source, reason) : resolvedWith(undefined),
     ));
   }
   if (signal !== undefined) {
-    const events = core.need("events");
+    const events = core.need("abort");
     if (events.isAborted(signal)) {
       onAbort();
       return result;

@@ -46,7 +46,7 @@ const endOfIteration = { __proto__: null };
 
 export function makeReadableInterfaces(writables) {
   const toAbortSignal = (value) => {
-    core.need("events").isAborted(value); // throws on anything else
+    core.need("abort").isAborted(value); // throws on anything else
     return value;
   };
   const pipeMembers = () => [

@@ -275,7 +275,7 @@ export class WritableController {
 
   getSignal() {
     if (this.signal === undefined) {
-      const events = core.need("events");
+      const events = core.need("abort");
       this.signal = events.createSignal();
       if (this.aborted) events.signalAbort(this.signal, this.abortReason);
     }
@@ -286,7 +286,7 @@ export class WritableController {
     if (this.aborted) return;
     this.aborted = true;
     this.abortReason = reason;
-    if (this.signal !== undefined) core.need("events").signalAbort(this.signal, reason);
+    if (this.signal !== undefined) core.need("abort").signalAbort(this.signal, reason);
   }
 
   // [[AbortSteps]]

@@ -18,7 +18,7 @@ const constants = {
   QUOTA_EXCEEDED_ERR: 22, TIMEOUT_ERR: 23, INVALID_NODE_TYPE_ERR: 24, DATA_CLONE_ERR: 25,
 };
 
-export function makeExceptions(core) {
+export default function exception(core) {
   const { defineProperty, finish, getPrototypeOf, SafeTypeError, setPrototypeOf, toDictionary, toDOMString, toDouble } = core;
   const SafeRangeError = RangeError;
   const SafeError = Error;

@@ -1,7 +1,8 @@
 // The events of HTML that exist without a document: ErrorEvent (8.1.4.6), PromiseRejectionEvent (8.1.4.7), MessageEvent
 // (9.1), https://html.spec.whatwg.org/.
 
-export function makeKinds(core, { Event, eventInternals: internals }) {
+export default function kinds(core) {
+  const { Event, eventInternals: internals } = core.need("events");
   const { finish, isObject, requireArguments, required, SafeTypeError, toBoolean, toDictionary, toDOMString, toSequence, toUnsignedLong, toUSVString } = core;
   const anyValue = (value) => value;
   const init = (value, members) => toDictionary(value, members, "The init dictionary");

@@ -1,7 +1,9 @@
 // AbortController and AbortSignal (DOM, 3, https://dom.spec.whatwg.org/#aborting-ongoing-activities).
 
-export function makeAbort(core, target, { Event, makeException }) {
-  const { EventTarget, finish, illegalConstructor, requireArguments, toEnforced, toSequence, SafeTypeError } = core;
+export default function abort(core) {
+  const target = core.need("events");
+  const { Event } = target;
+  const { EventTarget, finish, illegalConstructor, makeException, requireArguments, toEnforced, toSequence, SafeTypeError } = core;
   const SafeWeakRef = WeakRef;
   const SafeSet = Set;
   const { add, delete: remove } = Set.prototype;

@@ -1,0 +1,2 @@
+`${new DOMException("warm", "AbortError")}`;
+new DOMException("warm").stack;

@@ -1,0 +1,1 @@
+new MessageEvent("warm", { data: 1 });

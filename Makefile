@@ -43,7 +43,7 @@ lint: setup ## check formatting, vet, staticcheck and that generated files are n
 format: setup ## format the Go sources
 	$(GO) tool gofumpt -w cmd daemon ipc sandbox
 
-bench: build ## print CPU and wall time per execution through the whole path
+bench: build ## print CPU and wall time per execution, what restoring costs beside the bare engine, and first touches
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 200x ./daemon/e2e
 	$(GO) test -run '^$$' -bench '$(BENCH)' ./sandbox/v8 ./ipc/...
 

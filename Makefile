@@ -45,6 +45,7 @@ format: setup ## format the Go sources
 
 bench: build ## print CPU and wall time per execution, what restoring costs beside the bare engine, and first touches
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 200x ./daemon/e2e
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 10x ./sandbox
 	$(GO) test -run '^$$' -bench '$(BENCH)' ./sandbox/v8 ./ipc/...
 
 fuzz: setup ## fuzz every decoder for FUZZTIME each (default 20s)

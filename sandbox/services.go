@@ -10,6 +10,18 @@ import (
 	"github.com/executord/executord/sandbox/webcrypto"
 )
 
+// Services are the operations that the library asks of Go, for one execution.
+type Services interface {
+	// Op performs one; the first argument is its name. See v8.Host.
+	Op(args []any) (any, error)
+}
+
+// NewServices returns the services of one execution for a host that is no worker, and what frees them.
+func NewServices() (s Services, end func()) {
+	own := services{}.begin()
+	return own, own.end
+}
+
 // services is what the library asks of Go beyond a program's own needs. Its zero value has no code caches.
 type services struct {
 	parts  map[string]v8.Part

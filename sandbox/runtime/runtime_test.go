@@ -1,11 +1,15 @@
 package runtime_test
 
 import (
+	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/executord/executord/sandbox/runtime"
@@ -92,9 +96,34 @@ const providers = `[{"name":"tools","all":true},
 func program(c testCase) guesttest.Program {
 	return guesttest.Program{
 		Code: c.code, Providers: providers, Input: `{"n":1}`,
-		Modules: map[string]string{"helper": "export const one = 1; export default () => 2;"},
+		Modules: map[string]string{"helper": "export const one = 1; export default () => 2;", "hostile": hostile()},
 	}
 }
+
+// hostile is testdata/hostile.js with the names that the library uses as properties: nearly all, for they are found by
+// how they are written.
+var hostile = sync.OnceValue(func() string {
+	text, err := os.ReadFile("testdata/hostile.js")
+	if err != nil {
+		panic(err)
+	}
+	names := map[string]bool{}
+	collect := func(source string) {
+		for _, m := range regexp.MustCompile(`[.{,]([A-Za-z_]\w*)\b`).FindAllStringSubmatch(source, -1) {
+			names[m[1]] = true
+		}
+	}
+	collect(runtime.Source())
+	for _, part := range runtime.Parts() {
+		source, _ := runtime.Part(part)
+		collect(source)
+	}
+	list, err := json.Marshal(slices.Sorted(maps.Keys(names)))
+	if err != nil {
+		panic(err)
+	}
+	return strings.Replace(string(text), "= NAMES;", "= "+string(list)+";", 1)
+})
 
 // elapsed is what differs from one run to the next.
 var elapsed = regexp.MustCompile(`: \d+ms`)

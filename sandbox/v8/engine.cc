@@ -404,6 +404,7 @@ void ex_isolate_free(ex_isolate* s) {
     s->modules.clear();
     s->calls.clear();
     s->parts.clear();
+    s->realm.Reset();
     s->rejected.clear();
     s->handled_late.clear();
     s->evaluation.Reset();

@@ -82,6 +82,7 @@ struct ex_isolate {
   v8::Global<v8::Object> internals;
   v8::Global<v8::Function> begin, fire, settle, report, inspect, entry, wake;
   std::map<std::string, v8::Global<v8::UnboundScript>> parts;  // of the library, as far as they were woken
+  v8::Global<v8::Context> realm;                                // of the parts that must not meet the program; see Load
 
   executord::CodecLimits codec;
   std::vector<executord::ModuleEntry> modules;

@@ -341,11 +341,28 @@ void Clone(const Info& info) {
 
 // ---- parts
 
+// Apart is the context of the parts that are written with ordinary methods of arrays and texts: its intrinsics are its own,
+// and no program can change them. No program gets an object of it either.
+Local<v8::Context> Apart(ex_isolate* s) {
+  if (s->realm.IsEmpty()) {
+    Local<v8::Context> c = v8::Context::New(s->iso);
+    if (c.IsEmpty()) return c;  // no memory is left: the program is being ended
+    c->AllowCodeGenerationFromStrings(false);
+    s->realm.Reset(s->iso, c);
+  }
+  return s->realm.Get(s->iso);
+}
+
+// load(part, apart) gives the function of a part, made in the program's context or in the one apart.
 void Load(const Info& info) {
   v8::Isolate* iso = info.GetIsolate();
-  if (Self(iso) == nullptr) return;
+  ex_isolate* s = Self(iso);
+  if (s == nullptr) return;
+  Local<v8::Context> c = info[1]->IsTrue() ? Apart(s) : iso->GetCurrentContext();
+  if (c.IsEmpty()) return;
+  v8::Context::Scope scope(c);
   Local<v8::Function> f;
-  if (LoadPart(Self(iso), iso->GetCurrentContext(), Utf8(iso, info[0])).ToLocal(&f)) info.GetReturnValue().Set(f);
+  if (LoadPart(s, c, Utf8(iso, info[0])).ToLocal(&f)) info.GetReturnValue().Set(f);
 }
 
 }  // namespace

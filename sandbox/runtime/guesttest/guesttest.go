@@ -15,10 +15,10 @@ import (
 	"testing"
 
 	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/sandbox"
 	"github.com/executord/executord/sandbox/entry"
 	"github.com/executord/executord/sandbox/runtime"
 	"github.com/executord/executord/sandbox/v8"
-	"github.com/executord/executord/sandbox/webcrypto"
 )
 
 const makeCommand = "make-snapshot"
@@ -108,7 +108,9 @@ func Execute(t testing.TB, p Program) *Outcome {
 	if err != nil && !errors.As(err, &rejected) {
 		t.Fatal(err)
 	}
-	h := &host{program: program, modules: p.Modules}
+	services, end := sandbox.NewServices()
+	defer end()
+	h := &host{program: program, modules: p.Modules, services: services}
 	if rejected != nil {
 		if rejected.Probe == nil {
 			return &Outcome{Err: err}
@@ -192,7 +194,8 @@ type host struct {
 	calls   []string
 	pending []answer
 	clock   clock
-	keys    webcrypto.Keys
+
+	services sandbox.Services
 }
 
 type answer struct {
@@ -235,13 +238,8 @@ func (h *host) Part(name string) (v8.Part, bool) {
 	return v8.NewPart(text, nil), ok
 }
 
-// Op performs the operations of Web Cryptography; the others belong to package sandbox.
-func (h *host) Op(args []any) (any, error) {
-	if name, _ := args[0].(string); strings.HasPrefix(name, webcrypto.Prefix) {
-		return h.keys.Op(name, args[1:])
-	}
-	return h.NoServices.Op(args)
-}
+// Op performs the operations that a worker performs, but for those of the network.
+func (h *host) Op(args []any) (any, error) { return h.services.Op(args) }
 
 func (h *host) MapPosition(file string, line, column int) (int, int) {
 	if file != "main.js" {

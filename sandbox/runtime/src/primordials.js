@@ -161,3 +161,45 @@ export const viewConstructors = {
 export const stringLastIndexOf = uncurry(String.prototype.lastIndexOf);
 export const stringToLowerCase = uncurry(String.prototype.toLowerCase);
 export const arraySort = uncurry(Array.prototype.sort);
+
+// What only parts of the library use. They are loaded when the guest may already have changed the originals.
+
+export const { abs, ceil, clz32 } = Math;
+export const { isArray } = Array;
+export const { isInteger } = Number;
+export const toBigInt = BigInt;
+export const toNumber = Number;
+export const makeSymbol = Symbol;
+export const SafeError = Error;
+export const promiseResolve = Promise.resolve.bind(Promise);
+export const bigintToString = uncurry(BigInt.prototype.toString);
+export const viewSetFloat64 = uncurry(DataView.prototype.setFloat64);
+export const viewGetBigUint64 = uncurry(DataView.prototype.getBigUint64);
+export const iteratorDrop = uncurry(Iterator.prototype.drop);
+export const typedArrayFill = uncurry(TypedArrayPrototype.fill);
+export const SafeRegExp = RegExp;
+export const regexpExec = uncurry(RegExp.prototype.exec);
+export const stringCodePointAt = uncurry(String.prototype.codePointAt);
+export const { fromCodePoint } = String;
+export const SafeWeakRef = WeakRef;
+export const weakMapHas = uncurry(WeakMap.prototype.has);
+export const SafeFinalizationRegistry = FinalizationRegistry;
+export const registryRegister = uncurry(FinalizationRegistry.prototype.register);
+export const mapClear = uncurry(Map.prototype.clear);
+export const SafeSet = Set;
+export const setAdd = uncurry(Set.prototype.add);
+export const setClear = uncurry(Set.prototype.clear);
+export const setDelete = uncurry(Set.prototype.delete);
+export const setHas = uncurry(Set.prototype.has);
+export const SafeWeakSet = WeakSet;
+export const weakSetAdd = uncurry(WeakSet.prototype.add);
+export const weakSetDelete = uncurry(WeakSet.prototype.delete);
+export const weakSetHas = uncurry(WeakSet.prototype.has);
+
+/** The members of a set in their order, as a list. */
+export function setList(set) {
+  const items = list();
+  const iterator = setValues(set);
+  for (let step = setIteratorNext(iterator); !step.done; step = setIteratorNext(iterator)) push(items, step.value);
+  return items;
+}

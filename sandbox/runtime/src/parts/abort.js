@@ -4,11 +4,7 @@ export default function abort(core) {
   const target = core.need("events");
   const { Event } = target;
   const { EventTarget, finish, illegalConstructor, makeException, requireArguments, toEnforced, toSequence, SafeTypeError } = core;
-  const SafeWeakRef = WeakRef;
-  const SafeSet = Set;
-  const { add, delete: remove } = Set.prototype;
-  const setAdd = core.uncurry(add);
-  const setDelete = core.uncurry(remove);
+  const { list, push, SafeSet, SafeWeakRef, setAdd, setDelete } = core;
   const token = {}; // lets the constructor through
 
   // What the runtime knows of a signal. Sources are held by their dependents; a dependent is held by its sources weakly,
@@ -16,10 +12,10 @@ export default function abort(core) {
   class State {
     aborted = false;
     reason = undefined;
-    algorithms = [];
+    algorithms = list();
     dependent = false;
-    sources = [];
-    dependents = []; // WeakRef
+    sources = list();
+    dependents = list(); // WeakRef
     kept = new SafeSet(); // dependents with listeners
     pruneAt = 16;
   }
@@ -44,7 +40,7 @@ export default function abort(core) {
     }
     static timeout(milliseconds) {
       requireArguments("timeout' on 'AbortSignal", arguments.length, 1);
-      const ms = toEnforced(milliseconds, 0, Number.MAX_SAFE_INTEGER, "The time");
+      const ms = toEnforced(milliseconds, 0, 2 ** 53 - 1, "The time");
       const signal = createSignal();
       core.startTimer(() => signalAbort(signal, makeException("The operation timed out.", "TimeoutError")), ms);
       return signal;
@@ -95,18 +91,18 @@ export default function abort(core) {
   }
 
   function link(source, state, dependent) {
-    if (state.sources.includes(source)) return;
-    state.sources[state.sources.length] = source;
+    for (let i = 0; i < state.sources.length; i++) if (state.sources[i] === source) return;
+    push(state.sources, source);
     const { dependents } = stateOf(source);
-    dependents[dependents.length] = new SafeWeakRef(dependent);
+    push(dependents, new SafeWeakRef(dependent));
     prune(stateOf(source));
   }
 
   function prune(source) {
     if (source.dependents.length < source.pruneAt) return;
-    const alive = [];
+    const alive = list();
     for (let i = 0; i < source.dependents.length; i++) {
-      if (core.weakRefDeref(source.dependents[i]) !== undefined) alive[alive.length] = source.dependents[i];
+      if (core.weakRefDeref(source.dependents[i]) !== undefined) push(alive, source.dependents[i]);
     }
     source.dependents = alive;
     source.pruneAt = 2 * alive.length + 16;
@@ -127,23 +123,23 @@ export default function abort(core) {
     if (state.aborted) return;
     state.aborted = true;
     state.reason = orAbortError(reason);
-    const toAbort = [];
+    const toAbort = list();
     for (let i = 0; i < state.dependents.length; i++) {
       const dependent = core.weakRefDeref(state.dependents[i]);
       if (dependent === undefined || stateOf(dependent).aborted) continue;
       stateOf(dependent).aborted = true;
       stateOf(dependent).reason = state.reason;
-      toAbort[toAbort.length] = dependent;
+      push(toAbort, dependent);
     }
     runAbortSteps(signal, state);
     for (let i = 0; i < toAbort.length; i++) runAbortSteps(toAbort[i], stateOf(toAbort[i]));
-    state.dependents = [];
+    state.dependents = list();
     state.kept = new SafeSet();
   }
 
   function runAbortSteps(signal, state) {
     const { algorithms } = state;
-    state.algorithms = [];
+    state.algorithms = list();
     for (let i = 0; i < algorithms.length; i++) {
       try {
         algorithms[i]();
@@ -157,15 +153,15 @@ export default function abort(core) {
   function addAbortAlgorithm(signal, algorithm) {
     const state = stateOf(signal);
     if (state.aborted) return;
-    state.algorithms[state.algorithms.length] = algorithm;
+    push(state.algorithms, algorithm);
     if (state.dependent) keep(signal, state);
   }
 
   function removeAbortAlgorithm(signal, algorithm) {
     const state = stateOf(signal);
-    const rest = [];
+    const rest = list();
     for (let i = 0; i < state.algorithms.length; i++) {
-      if (state.algorithms[i] !== algorithm) rest[rest.length] = state.algorithms[i];
+      if (state.algorithms[i] !== algorithm) push(rest, state.algorithms[i]);
     }
     state.algorithms = rest;
     if (state.dependent) keep(signal, state);

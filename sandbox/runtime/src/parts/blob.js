@@ -117,7 +117,7 @@ export default function blob(core) {
       bytesOf = (value) => value.#bytes;
       typeOf = (value) => value.#type;
     }
-    constructor(blobParts = undefined, options = {}) {
+    constructor(blobParts = undefined, options = undefined) {
       native.brand(this);
       if (options === made) {
         this.#bytes = blobParts.bytes;
@@ -168,7 +168,7 @@ export default function blob(core) {
     static {
       fileIs = (value) => isObject(value) && #name in value;
     }
-    constructor(fileBits, fileName, options = {}) {
+    constructor(fileBits, fileName, options = undefined) {
       if (options === made) {
         super(fileBits, made);
         this.#name = fileName;

@@ -20,8 +20,7 @@ const constants = {
 
 export default function exception(core) {
   const { defineProperty, finish, getPrototypeOf, SafeTypeError, setPrototypeOf, toDictionary, toDOMString, toDouble } = core;
-  const SafeRangeError = RangeError;
-  const SafeError = Error;
+  const { SafeError, SafeRangeError } = core;
 
   const codeByName = { __proto__: null, QuotaExceededError: 22 };
   for (let i = 0; i < codes.length; i++) if (codes[i] !== "") codeByName[codes[i]] = i + 1;

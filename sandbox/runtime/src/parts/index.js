@@ -25,6 +25,8 @@ export const parts = {
   crypto: { interfaces: ["Crypto", "CryptoKey", "SubtleCrypto"], attributes: ["crypto"] },
   encoding: { interfaces: ["TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream"] },
   compression: { interfaces: ["CompressionStream", "DecompressionStream"] },
+  idna: { apart: true }, // written with ordinary methods: it has a realm of its own
+  legacy: { apart: true },
   base64: { operations: ["atob", "btoa"] },
   clone: { operations: ["structuredClone"] },
   console: { alone: true }, // see ../console.js

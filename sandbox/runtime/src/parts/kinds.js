@@ -36,9 +36,7 @@ export default function kinds(core) {
   }
   finish(ErrorEvent, { __proto__: null, name: "ErrorEvent" });
 
-  const { resolve } = Promise;
-  const SafePromise = Promise;
-  const rejectionInit = [["promise", (value) => core.apply(resolve, SafePromise, [value]), required], ["reason", anyValue]];
+  const rejectionInit = [["promise", (value) => core.promiseResolve(value), required], ["reason", anyValue]];
 
   class PromiseRejectionEvent extends Event {
     #promise;
@@ -77,14 +75,14 @@ export default function kinds(core) {
       requireArguments("MessageEvent", arguments.length, 1);
       super(type, eventInitDict);
       this.#init = init(eventInitDict, messageInit);
-      this.#init.ports = Object.freeze(this.#init.ports ?? []);
+      this.#init.ports = core.freeze(this.#init.ports ?? []);
     }
     get data() { return this.#init.data; }
     get origin() { return this.#init.origin; }
     get lastEventId() { return this.#init.lastEventId; }
     get source() { return this.#init.source; }
     get ports() { return this.#init.ports; }
-    initMessageEvent(type, bubbles = false, cancelable = false, data = null, origin = "", lastEventId = "", source = null, ports = []) {
+    initMessageEvent(type, bubbles = false, cancelable = false, data = null, origin = "", lastEventId = "", source = null, ports = undefined) {
       this.#init;
       requireArguments("initMessageEvent' on 'MessageEvent", arguments.length, 1);
       type = toDOMString(type);
@@ -92,7 +90,7 @@ export default function kinds(core) {
       cancelable = toBoolean(cancelable);
       const given = {
         __proto__: null, data, origin: toUSVString(origin), lastEventId: toDOMString(lastEventId),
-        source: source === undefined ? null : toSource(source, "'source'"), ports: Object.freeze(toPorts(ports, "'ports'")),
+        source: source === undefined ? null : toSource(source, "'source'"), ports: core.freeze(ports === undefined ? [] : toPorts(ports, "'ports'")),
       };
       if (internals.initialize(this, type, bubbles, cancelable)) this.#init = given;
     }

@@ -3,15 +3,11 @@
 // (https://tc39.es/proposal-upsert/).
 
 export default function language(core) {
-  const { apply, isObject, mapGet, mapHas, mapSet, SafeRangeError = RangeError, SafeTypeError, symbolIterator, uncurry, weakMapGet, weakMapSet } = core;
-  const weakMapHas = uncurry(WeakMap.prototype.has);
-  const drop = uncurry(Iterator.prototype.drop);
-  const SafeWeakRef = WeakRef;
-  const big = BigInt;
-  const number = Number;
-  const { isInteger } = Number;
-  const { abs, clz32 } = Math;
-  const bigToString = uncurry(BigInt.prototype.toString);
+  const {
+    abs, apply, bigintToString: bigToString, clz32, isInteger, isObject, iteratorDrop: drop, mapGet, mapHas, mapSet, SafeArrayBuffer,
+    SafeRangeError, SafeTypeError, SafeWeakRef, symbolIterator, toBigInt: big, toNumber: number, viewConstructors,
+    viewGetBigUint64: getBigUint64, viewSetFloat64: setFloat64, weakMapGet, weakMapHas, weakMapSet,
+  } = core;
 
   // ---- Iterator.concat
 
@@ -57,9 +53,7 @@ export default function language(core) {
 
   // ---- Math.sumPrecise
 
-  const view = new DataView(new ArrayBuffer(8));
-  const setFloat64 = uncurry(DataView.prototype.setFloat64);
-  const getBigUint64 = uncurry(DataView.prototype.getBigUint64);
+  const view = new viewConstructors.DataView(new SafeArrayBuffer(8));
   const maxSafe = 2 ** 53 - 1;
 
   // The value of a finite number in units of 2^-1074, of which every double is a whole multiple.

@@ -4,11 +4,10 @@
 
 export default function webidl(core) {
   const {
-    apply, defineProperty, getOwnPropertyDescriptor, hasOwn, ownKeys, requireArguments, SafeTypeError, setPrototypeOf,
-    stringToWellFormed, symbolIterator, toStringTag, IteratorPrototype,
+    apply, define, defineProperty, floor, getOwnPropertyDescriptor, hasOwn, list, makeSymbol, ownKeys, push, requireArguments, SafeTypeError,
+    setPrototypeOf, stringToWellFormed, symbolIterator, toStringTag, IteratorPrototype,
   } = core;
   const { makeEnumerable } = core.native;
-  const { floor } = Math;
 
   const isObject = (value) => (typeof value === "object" && value !== null) || typeof value === "function";
 
@@ -73,7 +72,7 @@ export default function webidl(core) {
   // A dictionary (3.2.17). members is a list of [name, convert, default], in the order in which the standard reads them
   // (inherited dictionaries first, then by name). Absent members without a default stay absent; the default `required`
   // throws.
-  const required = Symbol("required");
+  const required = makeSymbol("required");
   function toDictionary(value, members, what = "The value") {
     const result = { __proto__: null };
     const absent = value === undefined || value === null;
@@ -83,8 +82,9 @@ export default function webidl(core) {
       const name = member[0];
       const given = absent ? undefined : value[name];
       if (given !== undefined) result[name] = member[1](given, `${what}'s '${name}'`);
+      else if (member.length === 2) continue;
       else if (member[2] === required) throw new SafeTypeError(`${what} lacks the required member '${name}'.`);
-      else if (member.length > 2) result[name] = member[2];
+      else result[name] = member[2];
     }
     return result;
   }
@@ -106,15 +106,14 @@ export default function webidl(core) {
       const step = apply(next, iterator, []);
       if (!isObject(step)) throw new SafeTypeError(`${what} has an iterator whose result is not an object.`);
       if (step.done) return result;
-      const item = convert(step.value, what);
-      defineProperty(result, result.length, { __proto__: null, value: item, writable: true, enumerable: true, configurable: true });
+      define(result, result.length, convert(step.value, what));
     }
   }
 
   // `record<K, V>` (3.2.23) as a list of [key, value].
   function toRecord(value, convertKey, convertValue, what = "The value") {
     if (!isObject(value)) throw new SafeTypeError(`${what} is not an object.`);
-    const result = [];
+    const result = list();
     const index = { __proto__: null };
     const keys = ownKeys(value);
     for (let i = 0; i < keys.length; i++) {
@@ -126,7 +125,7 @@ export default function webidl(core) {
         result[index[key]] = item;
       } else {
         index[key] = result.length;
-        result[result.length] = item;
+        push(result, item);
       }
     }
     return result;

@@ -22,6 +22,7 @@ export function makePlatform(core, { register, cloneWithTransfer }) {
   known.Blob = () => {
     const { Blob, bytesOfBlob, isBlob, isFile, makeBlob, makeFile, typeOfBlob } = need("blob");
     register(Blob, {
+      __proto__: null,
       is: isBlob,
       clone: (blob) =>
         isFile(blob) ? makeFile(bytesOfBlob(blob), blob.name, typeOfBlob(blob), blob.lastModified) : makeBlob(bytesOfBlob(blob), typeOfBlob(blob)),
@@ -31,13 +32,13 @@ export function makePlatform(core, { register, cloneWithTransfer }) {
   // HTML, 9.4.4
   known.MessagePort = () => {
     const { canTransferPort, isPort, MessagePort, transferPort } = need("messaging");
-    register(MessagePort, { is: isPort, transfer: transferPort, canTransfer: canTransferPort });
+    register(MessagePort, { __proto__: null, is: isPort, transfer: transferPort, canTransfer: canTransferPort });
   };
 
   // Web Cryptography, 13.4
   known.CryptoKey = () => {
     const { CryptoKey, copyKey } = need("crypto");
-    register(CryptoKey, { clone: copyKey });
+    register(CryptoKey, { __proto__: null, clone: copyKey });
   };
 
   // Streams, 8.2 to 8.4: the old stream is locked, and each chunk is cloned on its way to the twin.
@@ -53,6 +54,7 @@ export function makePlatform(core, { register, cloneWithTransfer }) {
   known.ReadableStream = () => {
     const { ReadableStream, isReadableLocked, readableOf } = need("streams");
     register(ReadableStream, {
+      __proto__: null,
       is: branded(readableOf),
       canTransfer: (stream) => !isReadableLocked(stream),
       transfer: transferReadable,
@@ -92,6 +94,7 @@ export function makePlatform(core, { register, cloneWithTransfer }) {
   known.WritableStream = () => {
     const { WritableStream, writableOf } = need("streams");
     register(WritableStream, {
+      __proto__: null,
       is: branded(writableOf),
       canTransfer: (stream) => !stream.locked,
       transfer: transferWritable,
@@ -126,6 +129,7 @@ export function makePlatform(core, { register, cloneWithTransfer }) {
   known.TransformStream = () => {
     const { TransformStream, isReadableLocked, readableOf, setUpTransform, transformOf, writableOf } = need("streams");
     register(TransformStream, {
+      __proto__: null,
       is: branded(transformOf),
       canTransfer: (stream) => !isReadableLocked(stream.readable) && !stream.writable.locked,
       transfer(stream) {

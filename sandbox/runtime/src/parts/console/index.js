@@ -119,6 +119,7 @@ function frames(above) {
   const holder = { __proto__: null };
   captureStackTrace(holder, above);
   const stack = ownData(holder, "stack") ?? holder.stack;
+  if (typeof stack !== "string") return ""; // the program's Error.stackTraceLimit is not a number
   const at = stringIndexOf(stack, "\n");
   return at < 0 ? "" : stringSlice(stack, at);
 }

@@ -9,7 +9,7 @@ export function makeKeys(core) {
   let slotsOf;
 
   // Handles of keys that no program can reach any more are given back.
-  const registry = new FinalizationRegistry((handle) => {
+  const registry = new core.SafeFinalizationRegistry((handle) => {
     native.op("crypto.drop", handle);
   });
 
@@ -58,7 +58,7 @@ export function makeKeys(core) {
   /** Makes a CryptoKey of {handle, type, algorithm}; usages are those of `allowed` that are wanted. */
   function makeKey(handle, type, algorithm, extractable, usages) {
     const held = { __proto__: null, handle };
-    registry.register(held, handle);
+    core.registryRegister(registry, held, handle);
     return new CryptoKey(token, { __proto__: null, held, type, algorithm, extractable, usages });
   }
 

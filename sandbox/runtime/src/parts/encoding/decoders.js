@@ -89,15 +89,12 @@ export function makeDecoders(core) {
     };
   }
 
-  const isMultiByte = { __proto__: null, "gbk": 1, "gb18030": 1, "big5": 1, "euc-jp": 1, "iso-2022-jp": 1, "shift_jis": 1, "euc-kr": 1 };
-
   // Encodings of old are a part of their own: its tables are large.
   function legacy(name, fatal) {
-    const { createMultibyteDecoder, createSinglebyteDecoder } = need("legacy");
-    const decode = (name in isMultiByte ? createMultibyteDecoder : createSinglebyteDecoder)(name, !fatal);
+    const decode = need("legacy").makeDecoder(name, fatal);
     return (bytes, more) => {
       try {
-        return decode(new Bytes(bytes), more); // a copy, since decoders cannot read shared memory
+        return decode(typedArrayBuffer(new Bytes(bytes)), more); // a copy, since decoders cannot read shared memory
       } catch {
         throw malformed();
       }

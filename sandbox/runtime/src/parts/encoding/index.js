@@ -20,6 +20,13 @@ export default function encoding(core) {
 
   // The state that TextDecoder and TextDecoderStream share (7.1).
   class Decoding {
+    encoding;
+    fatal;
+    ignoreBOM;
+    more = false; // "do not flush"
+    seen = false; // whether a BOM can no longer come
+    decoder = undefined;
+    clean = false; // whether the decoder is as new
     constructor(operation, label, options) {
       const text = toDOMString(label);
       const { fatal, ignoreBOM } = toDictionary(options, decoderOptions, "The options");
@@ -30,9 +37,6 @@ export default function encoding(core) {
       this.encoding = name;
       this.fatal = fatal;
       this.ignoreBOM = ignoreBOM;
-      this.more = false; // "do not flush"
-      this.seen = false; // whether a BOM can no longer come
-      this.decoder = undefined;
     }
     decode(bytes, more) {
       if (!this.more) {

@@ -3,18 +3,15 @@
 
 export function makeReporting(core, target) {
   const { global, need } = core;
-  const SafeWeakSet = WeakSet;
+  const { SafeWeakSet, weakSetAdd: setAdd, weakSetDelete: setDelete, weakSetHas: setHas } = core;
   const told = new SafeWeakSet(); // promises whose rejection was told and had no handler
-  const setHas = core.uncurry(WeakSet.prototype.has);
-  const setAdd = core.uncurry(WeakSet.prototype.add);
-  const setDelete = core.uncurry(WeakSet.prototype.delete);
   let reporting = false; // 8.1.4.6 "in error reporting mode"
 
   // "name (file:line:column)" or "file:line:column" of the topmost frame.
   function placeOf(error) {
     const place = { __proto__: null, filename: "", lineno: 0, colno: 0 };
     if (!core.isObject(error) || core.native.classOf(error) !== "Error") return place;
-    const found = /\n    at (?:.* \()?([^\n()]*):(\d+):(\d+)\)?(?:\n|$)/.exec(core.stackOf(error) ?? "");
+    const found = core.regexpExec(/\n    at (?:.* \()?([^\n()]*):(\d+):(\d+)\)?(?:\n|$)/, core.stackOf(error) ?? "");
     if (found !== null) {
       place.filename = found[1];
       place.lineno = +found[2];

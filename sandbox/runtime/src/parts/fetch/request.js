@@ -107,7 +107,7 @@ export function makeRequests(core, headers, bodies) {
     if (given) {
       const { body, type } = init.body();
       if (type !== null && !headers.has(slots.headers, "content-type")) headers.append(slots.headers, "Content-Type", type);
-      if (init.body.isStream && init.duplex === undefined) throw new SafeTypeError("A request whose body is a stream needs the option duplex: 'half'.");
+      if (core.hasOwn(init.body, "isStream") && init.duplex === undefined) throw new SafeTypeError("A request whose body is a stream needs the option duplex: 'half'.");
       slots.body = body;
     } else if (inputBody !== null) {
       if (inputBody.isUnusable()) throw new SafeTypeError("The body of the request was used already, or is locked.");
@@ -121,7 +121,7 @@ export function makeRequests(core, headers, bodies) {
       slotsOf = (value) => value.#slots;
       isRequest = (value) => isObject(value) && #slots in value;
     }
-    constructor(input, init = {}) {
+    constructor(input, init = undefined) {
       native.brand(this);
       if (init === bodies) {
         this.#slots = input;

@@ -44,7 +44,7 @@ export function makeResponses(core, headers, bodies) {
       slotsOf = (value) => value.#slots;
       isResponse = (value) => isObject(value) && #slots in value;
     }
-    constructor(body = null, init = {}) {
+    constructor(body = null, init = undefined) {
       native.brand(this);
       if (init === bodies) {
         this.#slots = body;
@@ -71,7 +71,7 @@ export function makeResponses(core, headers, bodies) {
       slots.headers.guard = "immutable";
       return make(slots);
     }
-    static json(data, init = {}) {
+    static json(data, init = undefined) {
       requireArguments("json' on 'Response", arguments.length, 1);
       const text = core.stringifyJSON(data);
       if (text === undefined) throw new SafeTypeError("The data cannot be written as JSON.");

@@ -4,30 +4,28 @@
 export function makeEntries(core, token) {
   const { finish, illegalConstructor, need, now, requireArguments, SafeTypeError, toDictionary, toDOMString, toDouble } = core;
   let lastId = 0;
+  let slotsOf; // what the program cannot replace, as it can a getter
 
   class PerformanceEntry {
-    #id = ++lastId;
-    #name;
-    #entryType;
-    #startTime;
-    #duration;
+    #slots;
     constructor() {
       if (arguments[0] !== token) throw illegalConstructor();
-      this.#name = arguments[1];
-      this.#entryType = arguments[2];
-      this.#startTime = arguments[3];
-      this.#duration = arguments[4];
-    }
-    get id() { return this.#id; }
-    get name() { return this.#name; }
-    get entryType() { return this.#entryType; }
-    get startTime() { return this.#startTime; }
-    get duration() { return this.#duration; }
-    get navigationId() { return this.#id * 0; } // there is no navigation
-    toJSON() {
-      return {
-        id: this.#id, name: this.#name, entryType: this.#entryType, startTime: this.#startTime, duration: this.#duration, navigationId: 0,
+      this.#slots = {
+        __proto__: null, id: ++lastId, name: arguments[1], entryType: arguments[2], startTime: arguments[3], duration: arguments[4],
       };
+    }
+    get id() { return this.#slots.id; }
+    get name() { return this.#slots.name; }
+    get entryType() { return this.#slots.entryType; }
+    get startTime() { return this.#slots.startTime; }
+    get duration() { return this.#slots.duration; }
+    get navigationId() { return this.#slots.id * 0; } // there is no navigation
+    toJSON() {
+      const { id, name, entryType, startTime, duration } = this.#slots;
+      return { id, name, entryType, startTime, duration, navigationId: 0 };
+    }
+    static {
+      slotsOf = (entry) => entry.#slots;
     }
   }
   finish(PerformanceEntry, { __proto__: null, name: "PerformanceEntry" });
@@ -63,20 +61,25 @@ export function makeEntries(core, token) {
   }
   finish(PerformanceMeasure, { __proto__: null, name: "PerformanceMeasure" });
 
-  /** Performance Timeline, 5.4 "filter buffer by name and type": in the order of start times. */
-  function select(list, name, type) {
+  /** Performance Timeline, 5.4 "filter buffer by name and type" of two lists: in the order of start times. */
+  function select(first, second, name, type) {
     const found = [];
-    for (let i = 0; i < list.length; i++) {
-      if (name !== undefined && list[i].name !== name) continue;
-      if (type !== undefined && list[i].entryType !== type) continue;
-      found[found.length] = list[i];
-    }
-    return found.sort((a, b) => a.startTime - b.startTime);
+    const take = (entries) => {
+      for (let i = 0; i < entries.length; i++) {
+        const slots = slotsOf(entries[i]);
+        if (name !== undefined && slots.name !== name) continue;
+        if (type !== undefined && slots.entryType !== type) continue;
+        core.define(found, found.length, entries[i]);
+      }
+    };
+    take(first);
+    take(second);
+    return core.arraySort(found, (a, b) => slotsOf(a).startTime - slotsOf(b).startTime);
   }
 
   return {
     __proto__: null,
-    PerformanceEntry, PerformanceMark, PerformanceMeasure, cloneDetail, select,
+    PerformanceEntry, PerformanceMark, PerformanceMeasure, cloneDetail, select, slotsOf,
     newMeasure: (name, start, duration, detail) => new PerformanceMeasure(token, name, start, duration, detail),
   };
 }

@@ -5,33 +5,35 @@ import { makeEntries } from "./entries.js";
 import { makeObserver } from "./observer.js";
 
 export default function performance(core) {
-  const { EventTarget, finish, illegalConstructor, isObject, makeException, native, need, now, requireArguments, SafeTypeError, toDictionary, toDOMString, toDouble } = core;
+  const {
+    EventTarget, finish, floor, illegalConstructor, isObject, list, makeException, native, need, now, push, requireArguments, SafeTypeError,
+    toDictionary, toDOMString, toDouble,
+  } = core;
   const token = {};
   const entries = makeEntries(core, token);
   const { PerformanceMark, newMeasure } = entries;
   const observer = makeObserver(core, entries, token);
 
   const maxEntries = 10_000; // of each kind; as with other buffers, what comes after is not kept
-  let marks = [];
-  let measures = [];
-  const keep = (list, entry) => {
-    if (list.length < maxEntries) list[list.length] = entry;
+  let marks = list();
+  let measures = list();
+  const keep = (kept, entry) => {
+    if (kept.length < maxEntries) push(kept, entry);
     observer.queue(entry);
   };
   // Computed late: the clock of the epoch may have been set since, but a program is short.
-  const origin = Math.floor((native.epochNow() - now()) * 10) / 10;
+  const origin = floor((native.epochNow() - now()) * 10) / 10;
 
   const anyValue = (value) => value;
   const toTime = (value, what) => (typeof value === "number" ? toDouble(value, what) : toDOMString(value));
   const measureOptions = [["detail", anyValue], ["duration", toDouble], ["end", toTime], ["start", toTime]];
-  const measureMembers = ["detail", "duration", "end", "start"];
 
   // User Timing, 3.1.3: options are given when a member of the dictionary is.
   function toMeasureOptions(value) {
     if (value !== undefined && value !== null && !isObject(value)) return toDOMString(value);
     return toDictionary(value, measureOptions, "The options");
   }
-  const isGiven = (options) => measureMembers.some((name) => options[name] !== undefined);
+  const isGiven = ({ detail, duration, end, start }) => detail !== undefined || duration !== undefined || end !== undefined || start !== undefined;
 
   // 3.3 "convert a mark to a timestamp".
   function timeOf(mark) {
@@ -39,7 +41,7 @@ export default function performance(core) {
       if (mark < 0) throw new SafeTypeError("A time must not be negative.");
       return mark;
     }
-    for (let i = marks.length - 1; i >= 0; i--) if (marks[i].name === mark) return marks[i].startTime;
+    for (let i = marks.length - 1; i >= 0; i--) if (entries.slotsOf(marks[i]).name === mark) return entries.slotsOf(marks[i]).startTime;
     throw makeException(`There is no mark '${mark}'.`, "SyntaxError");
   }
 
@@ -61,7 +63,7 @@ export default function performance(core) {
     }
     clearMarks(markName = undefined) {
       this.#brand;
-      marks = markName === undefined ? [] : without(marks, toDOMString(markName));
+      marks = markName === undefined ? list() : without(marks, toDOMString(markName));
     }
     measure(measureName, startOrMeasureOptions = undefined, endMark = undefined) {
       this.#brand;
@@ -79,26 +81,30 @@ export default function performance(core) {
     }
     clearMeasures(measureName = undefined) {
       this.#brand;
-      measures = measureName === undefined ? [] : without(measures, toDOMString(measureName));
+      measures = measureName === undefined ? list() : without(measures, toDOMString(measureName));
     }
     getEntries() {
       this.#brand;
-      return entries.select([...marks, ...measures]);
+      return entries.select(marks, measures);
     }
     getEntriesByType(type) {
       this.#brand;
       requireArguments("getEntriesByType' on 'Performance", arguments.length, 1);
-      return entries.select([...marks, ...measures], undefined, toDOMString(type));
+      return entries.select(marks, measures, undefined, toDOMString(type));
     }
     getEntriesByName(name, type = undefined) {
       this.#brand;
       requireArguments("getEntriesByName' on 'Performance", arguments.length, 1);
-      return entries.select([...marks, ...measures], toDOMString(name), type === undefined ? undefined : toDOMString(type));
+      return entries.select(marks, measures, toDOMString(name), type === undefined ? undefined : toDOMString(type));
     }
   }
   finish(Performance, { __proto__: null, name: "Performance" });
 
-  const without = (list, name) => list.filter((entry) => entry.name !== name);
+  function without(kept, name) {
+    const rest = list();
+    for (let i = 0; i < kept.length; i++) if (entries.slotsOf(kept[i]).name !== name) push(rest, kept[i]);
+    return rest;
+  }
 
   function checkOptions(options, endMark) {
     if (endMark !== undefined) throw new SafeTypeError("An end mark cannot be given together with options.");

@@ -1,13 +1,14 @@
 // PerformanceObserver (Performance Timeline, 4.2, https://www.w3.org/TR/performance-timeline/#the-performanceobserver-interface).
 
-const supported = Object.freeze(["mark", "measure"]);
-
-export function makeObserver(core, { select }, token) {
+export function makeObserver(core, { select, slotsOf }, token) {
   const { finish, illegalConstructor, makeException, requireArguments, SafeTypeError, toBoolean, toCallback, toDictionary, toDOMString, toSequence } = core;
 
-  const observers = new Set();
+  const supported = core.freeze(["mark", "measure"]);
+  const isSupported = (type) => type === "mark" || type === "measure";
+  const observers = new core.SafeSet();
   let scheduled = false;
   let queueFor, deliverTo;
+  const none = core.list();
   let timeline; // gives the entries that are there already
 
   class PerformanceObserverEntryList {
@@ -16,19 +17,24 @@ export function makeObserver(core, { select }, token) {
       if (arguments[0] !== token) throw illegalConstructor();
       this.#list = arguments[1];
     }
-    getEntries() { return select(this.#list); }
+    getEntries() { return select(this.#list, none); }
     getEntriesByType(type) {
       const list = this.#list;
       requireArguments("getEntriesByType' on 'PerformanceObserverEntryList", arguments.length, 1);
-      return select(list, undefined, toDOMString(type));
+      return select(list, none, undefined, toDOMString(type));
     }
     getEntriesByName(name, type = undefined) {
       const list = this.#list;
       requireArguments("getEntriesByName' on 'PerformanceObserverEntryList", arguments.length, 1);
-      return select(list, toDOMString(name), type === undefined ? undefined : toDOMString(type));
+      return select(list, none, toDOMString(name), type === undefined ? undefined : toDOMString(type));
     }
   }
   finish(PerformanceObserverEntryList, { __proto__: null, name: "PerformanceObserverEntryList" });
+
+  function includes(names, name) {
+    for (let i = 0; i < names.length; i++) if (names[i] === name) return true;
+    return false;
+  }
 
   const observeOptions = [
     ["buffered", toBoolean], ["entryTypes", (value, what) => toSequence(value, toDOMString, what)], ["type", toDOMString],
@@ -37,8 +43,8 @@ export function makeObserver(core, { select }, token) {
   class PerformanceObserver {
     #callback;
     #mode = undefined; // "single" or "multiple" once it observes
-    #types = [];
-    #buffer = [];
+    #types = core.list();
+    #buffer = core.list();
     constructor(callback) {
       requireArguments("PerformanceObserver", arguments.length, 1);
       this.#callback = toCallback(callback, "The callback");
@@ -56,32 +62,41 @@ export function makeObserver(core, { select }, token) {
         throw makeException("An observer of 'type' cannot observe 'entryTypes', and the reverse.", "InvalidModificationError");
       }
       this.#mode = wanted;
-      const types = (entryTypes ?? [type]).filter((name) => supported.includes(name));
+      const types = core.list();
+      const add = (name) => {
+        if (isSupported(name) && !includes(types, name)) core.push(types, name);
+      };
+      if (entryTypes === undefined) add(type);
+      else for (let i = 0; i < entryTypes.length; i++) add(entryTypes[i]);
       if (types.length === 0) return;
-      this.#types = wanted === "multiple" ? types : [...new Set([...this.#types, ...types])];
-      observers.add(this);
-      if (buffered && wanted === "single") for (const entry of timeline.buffered(type)) this.#add(entry);
+      if (wanted === "single") for (let i = 0; i < this.#types.length; i++) add(this.#types[i]);
+      this.#types = types;
+      core.setAdd(observers, this);
+      if (!buffered || wanted !== "single") return;
+      const entries = timeline.buffered(type);
+      for (let i = 0; i < entries.length; i++) this.#add(entries[i]);
     }
     disconnect() {
-      this.#types = [];
-      this.#buffer = [];
+      this.#types = core.list();
+      this.#buffer = core.list();
       this.#mode = undefined;
-      observers.delete(this);
+      core.setDelete(observers, this);
     }
     takeRecords() {
-      const list = this.#buffer;
-      this.#buffer = [];
-      return list;
+      const records = [];
+      for (let i = 0; i < this.#buffer.length; i++) core.define(records, i, this.#buffer[i]);
+      this.#buffer = core.list();
+      return records;
     }
     #add(entry) {
-      this.#buffer[this.#buffer.length] = entry;
+      core.push(this.#buffer, entry);
       if (!scheduled) core.startTimer(deliver, 0);
       scheduled = true;
     }
     #deliver() {
       const list = this.#buffer;
       if (list.length === 0) return;
-      this.#buffer = [];
+      this.#buffer = core.list();
       try {
         core.apply(this.#callback, this, [new PerformanceObserverEntryList(token, list), this, { droppedEntriesCount: 0 }]);
       } catch (error) {
@@ -91,7 +106,7 @@ export function makeObserver(core, { select }, token) {
     static get supportedEntryTypes() { return supported; }
     static {
       queueFor = (observer, entry) => {
-        if (observer.#types.includes(entry.entryType)) observer.#add(entry);
+        if (includes(observer.#types, slotsOf(entry).entryType)) observer.#add(entry);
       };
       deliverTo = (observer) => observer.#deliver();
     }
@@ -101,14 +116,16 @@ export function makeObserver(core, { select }, token) {
 
   function deliver() {
     scheduled = false;
-    for (const observer of [...observers]) deliverTo(observer);
+    const all = core.setList(observers);
+    for (let i = 0; i < all.length; i++) deliverTo(all[i]);
   }
 
   return {
     __proto__: null,
     PerformanceObserver, PerformanceObserverEntryList,
     queue(entry) {
-      for (const observer of observers) queueFor(observer, entry);
+      const all = core.setList(observers);
+      for (let i = 0; i < all.length; i++) queueFor(all[i], entry);
     },
     attach: (entries) => { timeline = entries; },
   };

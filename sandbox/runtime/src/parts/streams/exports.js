@@ -48,7 +48,7 @@ export function makeExports({ makeReadable, makeRequest, readableOf, tee }, { ma
 
   /** {readable, writable, stream, enqueue, error, terminate} of a new TransformStream; transform(chunk), flush() and cancel(reason). */
   function setUpTransform({ transform, flush, cancel }) {
-    const slots = new Transform(makeReadable, makeWritable, resolvedWith(undefined), { readable: 0, writable: 1 }, {});
+    const slots = new Transform(makeReadable, makeWritable, resolvedWith(undefined), { __proto__: null, readable: 0, writable: 1 }, { __proto__: null });
     slots.algorithms = { __proto__: null, transform: call(transform), flush: call(flush), cancel: call(cancel) };
     return {
       __proto__: null,

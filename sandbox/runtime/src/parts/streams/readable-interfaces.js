@@ -188,7 +188,7 @@ export function makeReadableInterfaces(writables) {
     cancel(reason = undefined) {
       return promising(() => cancelByReader(this.#slots, reason));
     }
-    read(view, options = {}) {
+    read(view, options = undefined) {
       const given = arguments.length;
       return promising(() => {
         const slots = this.#slots;
@@ -214,7 +214,7 @@ export function makeReadableInterfaces(writables) {
         return value.#slots;
       };
     }
-    constructor(underlyingSource = undefined, strategy = {}) {
+    constructor(underlyingSource = undefined, strategy = undefined) {
       native.brand(this);
       if (strategy === bare) {
         this.#slots = underlyingSource;
@@ -243,13 +243,13 @@ export function makeReadableInterfaces(writables) {
         return cancelStream(slots, reason);
       });
     }
-    getReader(options = {}) {
+    getReader(options = undefined) {
       const slots = this.#slots;
       const { mode } = toDictionary(options, readerMembers(), "The options");
       if (mode === undefined) return new ReadableStreamDefaultReader(acquireDefaultReader(slots), bare);
       return new ReadableStreamBYOBReader(acquireByobReader(slots), bare);
     }
-    pipeThrough(transform, options = {}) {
+    pipeThrough(transform, options = undefined) {
       const slots = this.#slots;
       requireArguments("pipeThrough' on 'ReadableStream", arguments.length, 1);
       const pair = toDictionary(transform, [
@@ -263,7 +263,7 @@ export function makeReadableInterfaces(writables) {
       markHandled(pipe(slots, writable, converted));
       return pair.readable;
     }
-    pipeTo(destination, options = {}) {
+    pipeTo(destination, options = undefined) {
       const given = arguments.length;
       return promising(() => {
         const slots = this.#slots;
@@ -279,7 +279,7 @@ export function makeReadableInterfaces(writables) {
       const branches = tee(this.#slots);
       return [branches[0].object, branches[1].object];
     }
-    values(options = {}) {
+    values(options = undefined) {
       const slots = this.#slots;
       const { preventCancel } = toDictionary(options, iteratorMembers(), "The options");
       return new StreamIterator(acquireDefaultReader(slots), preventCancel);

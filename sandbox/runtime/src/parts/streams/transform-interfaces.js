@@ -44,7 +44,7 @@ export function makeTransformInterfaces({ makeReadable }, { makeWritable }) {
         return value.#slots;
       };
     }
-    constructor(transformer = undefined, writableStrategy = {}, readableStrategy = {}) {
+    constructor(transformer = undefined, writableStrategy = undefined, readableStrategy = undefined) {
       native.brand(this);
       if (writableStrategy === bare) {
         this.#slots = transformer;

@@ -95,7 +95,7 @@ export function makeWritableInterfaces() {
         return value.#slots;
       };
     }
-    constructor(underlyingSink = undefined, strategy = {}) {
+    constructor(underlyingSink = undefined, strategy = undefined) {
       native.brand(this);
       if (strategy === bare) {
         this.#slots = underlyingSink;

@@ -8,8 +8,7 @@ const forbiddenInHosts = "\0\t\n\r #/:<>?@[\\]^|";
 const forbiddenInDomains = "%\x7f";
 
 export function makeHost(core, { percentEncode, percentDecode }) {
-  const { Bytes, list, need, numberToString, push, stringCharCodeAt: at, stringIndexOf: indexOf, stringSlice: slice, stringToLowerCase: lower } = core;
-  const { floor } = Math;
+  const { Bytes, floor, list, need, numberToString, push, stringCharCodeAt: at, stringIndexOf: indexOf, stringSlice: slice, stringToLowerCase: lower } = core;
   const forbidden = new Bytes(128);
   for (let i = 0; i < 32; i++) forbidden[i] = 2;
   for (let i = 0; i < forbiddenInDomains.length; i++) forbidden[at(forbiddenInDomains, i)] = 2;

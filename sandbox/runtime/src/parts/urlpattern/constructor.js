@@ -1,10 +1,15 @@
 // The constructor string parser (URL Pattern Standard, https://urlpattern.spec.whatwg.org/#constructor-string-parsing,
 // 1.6): cuts a pattern for a whole URL into patterns of its components.
 
+import { min, stringSlice } from "../../primordials.js";
 import { tokenize } from "./pattern.js";
 
-const order = ["protocol", "authority", "username", "password", "hostname", "port", "pathname", "search", "hash", "done"];
-const at = (state) => order.indexOf(state);
+const order = {
+  __proto__: null, protocol: 0, authority: 1, username: 2, password: 3, hostname: 4, port: 5, pathname: 6, search: 7, hash: 8, done: 9,
+};
+const at = (state) => order[state];
+const textual = { __proto__: null, char: true, escaped: true, invalid: true };
+const groups = { __proto__: null, name: true, regexp: true, close: true, asterisk: true };
 
 /** Returns a dictionary like URLPatternInit. isSpecial tells whether a pattern of protocols matches a special scheme. */
 export function parseConstructor(input, isSpecial) {
@@ -18,15 +23,15 @@ export function parseConstructor(input, isSpecial) {
   let brackets = 0;
   let special = false;
 
-  const tokenAt = (i) => tokens[Math.min(i, tokens.length - 1)];
-  const is = (i, value) => tokenAt(i).value === value && ["char", "escaped", "invalid"].includes(tokenAt(i).type);
+  const tokenAt = (i) => tokens[min(i, tokens.length - 1)];
+  const is = (i, value) => tokenAt(i).value === value && tokenAt(i).type in textual;
   const here = (value) => is(index, value);
   function isSearch() {
     if (here("?")) return true;
     if (tokens[index].value !== "?") return false;
-    return index === 0 || !["name", "regexp", "close", "asterisk"].includes(tokens[index - 1].type);
+    return index === 0 || !(tokens[index - 1].type in groups);
   }
-  const component = () => input.slice(tokenAt(start).index, tokens[index].index);
+  const component = () => stringSlice(input, tokenAt(start).index, tokens[index].index);
   function change(next, skip) {
     if (state !== "init" && state !== "authority") result[state] = component();
     if (state !== "init" && next !== "done") {

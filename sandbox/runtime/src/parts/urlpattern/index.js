@@ -1,5 +1,8 @@
 // URLPattern (URL Pattern Standard, https://urlpattern.spec.whatwg.org/).
 
+import {
+  regexpExec, stringEndsWith, stringIncludes, stringLastIndexOf, stringSlice, stringStartsWith, stringToLowerCase,
+} from "../../primordials.js";
 import { parseConstructor } from "./constructor.js";
 import { compile, escapePattern } from "./pattern.js";
 
@@ -8,9 +11,11 @@ const components = ["protocol", "username", "password", "hostname", "port", "pat
 export default function urlpattern(core) {
   const { finish, isObject, native, need, SafeTypeError, toBoolean, toDictionary, toUSVString } = core;
   const { canonical, parse, defaultPorts } = need("url");
-  const execute = core.apply.bind(undefined, RegExp.prototype.exec);
 
-  const initMembers = ["baseURL", "hash", "hostname", "password", "pathname", "port", "protocol", "search", "username"].map((name) => [name, toUSVString]);
+  const initMembers = [
+    ["baseURL", toUSVString], ["hash", toUSVString], ["hostname", toUSVString], ["password", toUSVString], ["pathname", toUSVString],
+    ["port", toUSVString], ["protocol", toUSVString], ["search", toUSVString], ["username", toUSVString],
+  ];
   const optionMembers = [["ignoreCase", toBoolean, false]];
 
   // URLPatternInput: (USVString or URLPatternInit).
@@ -31,8 +36,10 @@ export default function urlpattern(core) {
     hostname: (value) => checked("hostname", value, canonical.hostname(value, false)),
     opaqueHostname: (value) => checked("hostname", value, canonical.hostname(value, true)),
     IPv6(value) {
-      for (const unit of value) if (!"0123456789abcdefABCDEF[]:".includes(unit)) throw fails("hostname", value);
-      return value.toLowerCase();
+      for (let i = 0; i < value.length; i++) {
+        if (!stringIncludes("0123456789abcdefABCDEF[]:", value[i])) throw fails("hostname", value);
+      }
+      return stringToLowerCase(value);
     },
     port: (value, protocol) => checked("port", value, canonical.port(value, protocol)),
     pathname: canonical.pathname,
@@ -50,12 +57,16 @@ export default function urlpattern(core) {
     return path[0] === "/" || (asPattern && path.length > 1 && (path[0] === "\\" || path[0] === "{") && path[1] === "/");
   }
 
-  // Which members of a base apply only when these of the input are absent.
-  const inherited = [
-    ["username", ["protocol", "hostname", "port", "username"]], ["password", ["protocol", "hostname", "port", "username", "password"]],
-    ["hostname", ["protocol", "hostname"]], ["port", ["protocol", "hostname", "port"]], ["pathname", ["protocol", "hostname", "port", "pathname"]],
-    ["search", ["protocol", "hostname", "port", "pathname", "search"]], ["hash", ["protocol", "hostname", "port", "pathname", "search", "hash"]],
-  ];
+  // The order in which a member of the input keeps those of the base behind it from applying. A user and a password of
+  // the base are for inputs only, and apply with a host and port that are its own.
+  const inheritance = ["protocol", "hostname", "port", "pathname", "search", "hash"];
+  const inherits = (init, last) => {
+    for (let i = 0; i < inheritance.length; i++) {
+      if (init[inheritance[i]] !== undefined) return false;
+      if (inheritance[i] === last) return true;
+    }
+    return true;
+  };
 
   const partsOf = (url) => ({
     __proto__: null, protocol: url.scheme, username: url.username, password: url.password, hostname: url.host ?? "", port: url.port === null ? "" : `${url.port}`,
@@ -64,22 +75,24 @@ export default function urlpattern(core) {
 
   function process(init, asPattern, defaults) {
     const result = { __proto__: null };
-    for (const name of components) if (defaults !== undefined) result[name] = defaults;
+    for (let i = 0; i < components.length && defaults !== undefined; i++) result[components[i]] = defaults;
     const fromBase = asPattern ? escapePattern : (text) => text;
     let base = null;
     if (init.baseURL !== undefined) {
       base = parse(init.baseURL);
       if (base === null) throw fails("base URL", init.baseURL);
       const parts = partsOf(base);
-      if (init.protocol === undefined) result.protocol = fromBase(parts.protocol);
-      for (const [name, absent] of inherited) {
-        if (asPattern && (name === "username" || name === "password")) continue;
-        if (absent.every((other) => init[other] === undefined)) result[name] = fromBase(parts[name]);
+      if (!asPattern && inherits(init, "port") && init.username === undefined) {
+        result.username = parts.username;
+        if (init.password === undefined) result.password = parts.password;
+      }
+      for (let i = 0; i < inheritance.length; i++) {
+        if (inherits(init, inheritance[i])) result[inheritance[i]] = fromBase(parts[inheritance[i]]);
       }
     }
     const encode = (name, value, extra) => (asPattern || value === "" ? value : encoders[name](value, extra));
-    const without = (text, prefix) => (text.startsWith(prefix) ? text.slice(1) : text);
-    if (init.protocol !== undefined) result.protocol = encode("protocol", init.protocol.endsWith(":") ? init.protocol.slice(0, -1) : init.protocol);
+    const without = (text, prefix) => (stringStartsWith(text, prefix) ? stringSlice(text, 1) : text);
+    if (init.protocol !== undefined) result.protocol = encode("protocol", stringEndsWith(init.protocol, ":") ? stringSlice(init.protocol, 0, -1) : init.protocol);
     if (init.username !== undefined) result.username = encode("username", init.username);
     if (init.password !== undefined) result.password = encode("password", init.password);
     if (init.hostname !== undefined) {
@@ -90,7 +103,7 @@ export default function urlpattern(core) {
       let path = init.pathname;
       if (base !== null && !base.opaque && !isAbsolute(path, asPattern)) {
         const folder = fromBase(base.path);
-        path = folder.slice(0, folder.lastIndexOf("/") + 1) + path;
+        path = stringSlice(folder, 0, stringLastIndexOf(folder, "/") + 1) + path;
       }
       result.pathname = encode(isSpecialOrEmpty(result.protocol) ? "pathname" : "opaquePathname", path);
     }
@@ -101,9 +114,12 @@ export default function urlpattern(core) {
 
   // ---- the interface (1.2)
 
-  const plain = { delimiter: "", prefix: "", ignoreCase: false };
-  const hosts = { delimiter: ".", prefix: "", ignoreCase: false };
-  const matchesSpecial = (component) => Object.keys(defaultPorts).some((scheme) => execute(component.regexp, [scheme]) !== null);
+  const plain = { __proto__: null, delimiter: "", prefix: "", ignoreCase: false };
+  const hosts = { __proto__: null, delimiter: ".", prefix: "", ignoreCase: false };
+  function matchesSpecial(component) {
+    for (const scheme in defaultPorts) if (regexpExec(component.regexp, scheme) !== null) return true;
+    return false;
+  }
   const isIPv6 = (pattern) => pattern.length > 1 && (pattern[0] === "[" || ((pattern[0] === "{" || pattern[0] === "\\") && pattern[1] === "["));
 
   function create(input, baseURL, ignoreCase) {
@@ -116,18 +132,22 @@ export default function urlpattern(core) {
       throw new SafeTypeError("A base URL goes with a string only.");
     }
     const patterns = process(init, true, undefined);
-    for (const name of components) patterns[name] ??= "*";
+    for (let i = 0; i < components.length; i++) patterns[components[i]] ??= "*";
     if (patterns.protocol in defaultPorts && patterns.port === `${defaultPorts[patterns.protocol]}`) patterns.port = "";
     const compiled = { __proto__: null };
-    for (const name of ["protocol", "username", "password", "port"]) compiled[name] = compile(patterns[name], encoders[name], plain);
+    const compileAs = (name, options, encoder = name) => { compiled[name] = compile(patterns[name], encoders[encoder], options); };
+    compileAs("protocol", plain);
+    compileAs("username", plain);
+    compileAs("password", plain);
+    compileAs("port", plain);
     const special = matchesSpecial(compiled.protocol);
     const host = isIPv6(patterns.hostname) ? "IPv6" : special || compiled.protocol.pattern === "*" ? "hostname" : "opaqueHostname";
-    compiled.hostname = compile(patterns.hostname, encoders[host], hosts);
-    const cased = { delimiter: "", prefix: "", ignoreCase };
-    compiled.pathname = special
-      ? compile(patterns.pathname, encoders.pathname, { delimiter: "/", prefix: "/", ignoreCase })
-      : compile(patterns.pathname, encoders.opaquePathname, cased);
-    for (const name of ["search", "hash"]) compiled[name] = compile(patterns[name], encoders[name], cased);
+    compileAs("hostname", hosts, host);
+    const cased = { __proto__: null, delimiter: "", prefix: "", ignoreCase };
+    if (special) compileAs("pathname", { __proto__: null, delimiter: "/", prefix: "/", ignoreCase });
+    else compileAs("pathname", cased, "opaquePathname");
+    compileAs("search", cased);
+    compileAs("hash", cased);
     return compiled;
   }
 
@@ -140,7 +160,7 @@ export default function urlpattern(core) {
       if (baseURL !== undefined) {
         base = parse(baseURL);
         if (base === null) return null;
-        inputs.push(baseURL);
+        core.define(inputs, 1, baseURL);
       }
       const url = parse(input, base);
       if (url === null) return null;
@@ -155,12 +175,14 @@ export default function urlpattern(core) {
       }
     }
     const result = { inputs };
-    for (const name of components) {
-      const found = execute(compiled[name].regexp, [parts[name]]);
+    for (let i = 0; i < components.length; i++) {
+      const name = components[i];
+      const { names, regexp } = compiled[name];
+      const found = regexpExec(regexp, parts[name]);
       if (found === null) return null;
       const groups = {};
-      compiled[name].names.forEach((key, i) => core.define(groups, key, found[i + 1]));
-      result[name] = { input: parts[name], groups };
+      for (let k = 0; k < names.length; k++) core.define(groups, names[k], found[k + 1]);
+      core.define(result, name, { input: parts[name], groups });
     }
     return result;
   }
@@ -177,11 +199,11 @@ export default function urlpattern(core) {
       const { ignoreCase } = toDictionary(withBase ? arguments[2] : second, optionMembers, "The options");
       this.#compiled = create(input, baseURL, ignoreCase);
     }
-    test(input = {}, baseURL = undefined) {
+    test(input = undefined, baseURL = undefined) {
       const compiled = this.#compiled;
       return match(compiled, toInput(input), baseURL === undefined ? undefined : toUSVString(baseURL)) !== null;
     }
-    exec(input = {}, baseURL = undefined) {
+    exec(input = undefined, baseURL = undefined) {
       const compiled = this.#compiled;
       return match(compiled, toInput(input), baseURL === undefined ? undefined : toUSVString(baseURL));
     }
@@ -211,7 +233,8 @@ export default function urlpattern(core) {
     }
     get hasRegExpGroups() {
       const compiled = this.#compiled;
-      return components.some((name) => compiled[name].hasGroups);
+      for (let i = 0; i < components.length; i++) if (compiled[components[i]].hasGroups) return true;
+      return false;
     }
   }
   finish(URLPattern, { __proto__: null, name: "URLPattern" });

@@ -1,11 +1,17 @@
 // Patterns of one component (URL Pattern Standard, https://urlpattern.spec.whatwg.org/#patterns, 2): tokens, parts, the
 // regular expression and the normal form of a pattern.
 
-const isNameStart = /[$_\p{ID_Start}]/u;
-const isNamePart = /[$_\u200c\u200d\p{ID_Continue}]/u;
+import {
+  fromCodePoint, list, push, regexpExec, SafeRegExp, SafeTypeError, stringCodePointAt, stringEndsWith, stringIncludes, stringSlice,
+} from "../../primordials.js";
+
+const nameStart = /[$_\p{ID_Start}]/u;
+const namePart = /[$_\u200c\u200d\p{ID_Continue}]/u;
+const isNameStart = (point) => regexpExec(nameStart, point) !== null;
+const isNamePart = (point) => regexpExec(namePart, point) !== null;
 const escaped = (text, special) => {
   let result = "";
-  for (let i = 0; i < text.length; i++) result += (special.includes(text[i]) ? "\\" : "") + text[i];
+  for (let i = 0; i < text.length; i++) result += (stringIncludes(special, text[i]) ? "\\" : "") + text[i];
   return result;
 };
 const escapeRegexp = (text) => escaped(text, ".+*?^${}()[]|/\\");
@@ -15,31 +21,31 @@ const isASCII = (unit) => unit < "\u0080";
 
 /** Tokenize (2.1): a list of {type, index, value}. Where lenient, what is wrong becomes a token of type "invalid". */
 export function tokenize(input, lenient) {
-  const tokens = [];
+  const tokens = list();
   let i = 0;
   const add = (type, end, from = i, to = end) => {
-    tokens.push({ type, index: i, value: input.slice(from, to) });
+    push(tokens, { __proto__: null, type, index: i, value: stringSlice(input, from, to) });
     i = end;
   };
   const refuse = (end, from, message) => {
-    if (!lenient) throw new TypeError(`Invalid pattern: ${message} at ${i}.`);
+    if (!lenient) throw new SafeTypeError(`Invalid pattern: ${message} at ${i}.`);
     add("invalid", end, from, end);
   };
   while (i < input.length) {
     const unit = input[i];
-    const size = input.codePointAt(i) > 0xffff ? 2 : 1;
+    const size = stringCodePointAt(input, i) > 0xffff ? 2 : 1;
     if (unit === "*") add("asterisk", i + 1);
     else if (unit === "+" || unit === "?") add("modifier", i + 1);
     else if (unit === "{") add("open", i + 1);
     else if (unit === "}") add("close", i + 1);
     else if (unit === "\\") {
       if (i === input.length - 1) refuse(i + 1, i, "nothing is escaped");
-      else add("escaped", i + 1 + (input.codePointAt(i + 1) > 0xffff ? 2 : 1), i + 1);
+      else add("escaped", i + 1 + (stringCodePointAt(input, i + 1) > 0xffff ? 2 : 1), i + 1);
     } else if (unit === ":") {
       let end = i + 1;
       while (end < input.length) {
-        const point = String.fromCodePoint(input.codePointAt(end));
-        if (!(end === i + 1 ? isNameStart : isNamePart).test(point)) break;
+        const point = fromCodePoint(stringCodePointAt(input, end));
+        if (!(end === i + 1 ? isNameStart : isNamePart)(point)) break;
         end += point.length;
       }
       if (end === i + 1) refuse(end, i, "a name is missing");
@@ -79,8 +85,8 @@ const segment = (options) => `[^${escapeRegexp(options.delimiter)}]+?`;
 // Parse a pattern string (2.2): a list of {type, name, prefix, value, suffix, modifier}.
 function parse(input, encode, options) {
   const tokens = tokenize(input, false);
-  const parts = [];
-  const names = new Set();
+  const parts = list();
+  const names = { __proto__: null };
   const wildcard = segment(options);
   let i = 0;
   let pending = "";
@@ -88,9 +94,9 @@ function parse(input, encode, options) {
   const take = (type) => (tokens[i].type === type ? tokens[i++] : undefined);
   const takeModifier = () => (take("modifier") ?? take("asterisk"))?.value ?? "";
   const takeMatcher = (name) => take("regexp") ?? (name === undefined ? take("asterisk") : undefined);
-  const fixed = (value, modifier) => parts.push({ type: "fixed", name: "", prefix: "", value: encode(value), suffix: "", modifier });
+  const fixed = (value, modifier) => push(parts, { __proto__: null, type: "fixed", name: "", prefix: "", value: encode(value), suffix: "", modifier });
   function require(type) {
-    if (take(type) === undefined) throw new TypeError(`Invalid pattern: unexpected '${tokens[i].value}' at ${tokens[i].index}.`);
+    if (take(type) === undefined) throw new SafeTypeError(`Invalid pattern: unexpected '${tokens[i].value}' at ${tokens[i].index}.`);
   }
   function flush() {
     if (pending !== "") fixed(pending, "");
@@ -118,9 +124,9 @@ function parse(input, encode, options) {
     else if (value === full) type = "full";
     if (type !== "regexp") value = "";
     const key = name !== undefined ? name.value : `${number++}`;
-    if (names.has(key)) throw new TypeError(`Invalid pattern: the name '${key}' is there twice.`);
-    names.add(key);
-    parts.push({ type, name: key, prefix: encode(prefix), value, suffix: encode(suffix), modifier });
+    if (key in names) throw new SafeTypeError(`Invalid pattern: the name '${key}' is there twice.`);
+    names[key] = true;
+    push(parts, { __proto__: null, type, name: key, prefix: encode(prefix), value, suffix: encode(suffix), modifier });
   }
   while (i < tokens.length) {
     const char = take("char");
@@ -161,7 +167,8 @@ const matcherOf = (part, options) => (part.type === "segment" ? segment(options)
 // Generate a regular expression and name list (2.3).
 function toRegexp(parts, options) {
   let text = "^";
-  for (const part of parts) {
+  for (let i = 0; i < parts.length; i++) {
+    const part = parts[i];
     const { modifier } = part;
     if (part.type === "fixed") {
       text += modifier === "" ? escapeRegexp(part.value) : `(?:${escapeRegexp(part.value)})${modifier}`;
@@ -176,14 +183,14 @@ function toRegexp(parts, options) {
     else text += `(?:${prefix}((?:${matcher})(?:${suffix}${prefix}(?:${matcher}))*)${suffix})${modifier === "*" ? "?" : ""}`;
   }
   try {
-    return new RegExp(`${text}$`, options.ignoreCase ? "vi" : "v");
+    return new SafeRegExp(`${text}$`, options.ignoreCase ? "vi" : "v");
   } catch (error) {
-    throw new TypeError(`Invalid pattern: ${error.message}`);
+    throw new SafeTypeError(`Invalid pattern: ${error.message}`);
   }
 }
 
-const isCustom = (part) => part.name !== "" && !/[0-9]/.test(part.name[0]);
-const first = (text) => String.fromCodePoint(text.codePointAt(0));
+const isCustom = (part) => part.name !== "" && !(part.name[0] >= "0" && part.name[0] <= "9");
+const first = (text) => fromCodePoint(stringCodePointAt(text, 0));
 
 // Generate a pattern string (2.3).
 function toPattern(parts, options) {
@@ -199,9 +206,9 @@ function toPattern(parts, options) {
     const custom = isCustom(part);
     let grouped = part.suffix !== "" || (part.prefix !== "" && part.prefix !== options.prefix);
     if (!grouped && custom && part.type === "segment" && part.modifier === "" && after !== undefined && after.prefix === "" && after.suffix === "") {
-      grouped = after.type === "fixed" ? isNamePart.test(first(after.value)) : !isCustom(after);
+      grouped = after.type === "fixed" ? isNamePart(first(after.value)) : !isCustom(after);
     }
-    if (!grouped && part.prefix === "" && before?.type === "fixed" && options.prefix !== "") grouped = before.value.endsWith(options.prefix);
+    if (!grouped && part.prefix === "" && before?.type === "fixed" && options.prefix !== "") grouped = stringEndsWith(before.value, options.prefix);
     if (grouped) text += "{";
     text += escapePattern(part.prefix);
     if (custom) text += `:${part.name}`;
@@ -209,7 +216,7 @@ function toPattern(parts, options) {
     else if (part.type === "segment") text += custom ? "" : `(${segment(options)})`;
     else if (!custom && (before === undefined || before.type === "fixed" || before.modifier !== "" || grouped || part.prefix !== "")) text += "*";
     else text += `(${full})`;
-    if (part.type === "segment" && custom && part.suffix !== "" && isNamePart.test(first(part.suffix))) text += "\\";
+    if (part.type === "segment" && custom && part.suffix !== "" && isNamePart(first(part.suffix))) text += "\\";
     text += `${escapePattern(part.suffix)}${grouped ? "}" : ""}${part.modifier}`;
   }
   return text;
@@ -218,10 +225,11 @@ function toPattern(parts, options) {
 /** Compile a component (1.5): {pattern, regexp, names, hasGroups}. options: {delimiter, prefix, ignoreCase}. */
 export function compile(input, encode, options) {
   const parts = parse(input, (text) => (text === "" ? "" : encode(text)), options);
-  return {
-    pattern: toPattern(parts, options),
-    regexp: toRegexp(parts, options),
-    names: parts.filter((part) => part.type !== "fixed").map((part) => part.name),
-    hasGroups: parts.some((part) => part.type === "regexp"),
-  };
+  const names = list();
+  let hasGroups = false;
+  for (let i = 0; i < parts.length; i++) {
+    if (parts[i].type !== "fixed") push(names, parts[i].name);
+    if (parts[i].type === "regexp") hasGroups = true;
+  }
+  return { __proto__: null, pattern: toPattern(parts, options), regexp: toRegexp(parts, options), names, hasGroups };
 }

@@ -129,7 +129,9 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	address := serve(t, func(c *channel.Conn) {
 		m := receive(c)
 		for i, request := range []string{
+			`"method":"no.such","params":{}`,
 			`"method":"fetch","params":{}`,
+			`"method":"fetch","params":{"execution":"other","call":1,"request":{"method":"GET","url":"http://x/"}}`,
 			`"method":"tool.call","params":{"execution":"other","call":1,"provider":"p","path":["t"],"args":[]}`,
 			`"method":"tool.call","params":{"execution":"x"}`,
 			`"method":"tool.call","params":[]`,
@@ -144,7 +146,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	if _, err := c.Execute(t.Context(), code("x")); err != nil {
 		t.Fatal(err)
 	}
-	for i, code := range []int{-32601, -32000, -32602, -32602} {
+	for i, code := range []int{-32601, -32602, -32000, -32000, -32602, -32602} {
 		if m := <-answers; m.Error == nil || m.Error.Code != code {
 			t.Errorf("answer %d: %+v", i, m.Error)
 		}

@@ -20,7 +20,7 @@ type execution struct {
 	events events
 
 	// Guarded by session.mu.
-	calls    map[uint64]context.CancelCauseFunc // tool calls that wait or run
+	calls    map[uint64]context.CancelCauseFunc // tool calls and fetches that wait or run
 	starting int                                // calls that have not begun
 	started  chan struct{}                      // closed when there are none any more
 	over     bool                               // no call may begin
@@ -31,6 +31,9 @@ type execution struct {
 func (c *Client) Execute(ctx context.Context, r executor.Request) (*protocol.Outcome, error) {
 	if err := protocol.Validate(&r.Execute); err != nil {
 		return nil, err
+	}
+	if r.Network == protocol.NetworkHost && r.Fetch == nil {
+		return nil, protocol.FieldError("network", "host needs a caller that answers fetch calls")
 	}
 	s, err := c.begin()
 	if err != nil {

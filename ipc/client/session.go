@@ -135,6 +135,8 @@ func (s *session) handle(m protocol.Message) {
 		s.resolve(m)
 	case m.Method == protocol.MethodToolCall:
 		s.toolCall(m)
+	case m.Method == protocol.MethodFetch:
+		s.fetchCall(m)
 	case m.Method == protocol.MethodToolCancel:
 		s.toolCancel(m)
 	case m.Method == protocol.MethodExecutionLog:

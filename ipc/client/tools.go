@@ -75,34 +75,43 @@ func (s *session) toolCall(m protocol.Message) {
 		s.reply(protocol.AppendError(nil, m.ID, protocol.AsError(err)))
 		return
 	}
-	x, ctx := s.beginCall(c)
+	s.answerLater(m.ID, c.Execution, c.Call, func(ctx context.Context, x *execution) []byte { return s.answerCall(ctx, x, m.ID, c) })
+}
+
+// answerLater runs answer on a goroutine of its own, when there is room, and sends what it returns unless nobody waits
+// for it any more. The program may have ended without waiting for this call, but it did make it: it is begun all the same.
+func (s *session) answerLater(id json.RawMessage, execution string, call uint64, answer func(context.Context, *execution) []byte) {
+	x, ctx := s.beginCall(execution, call)
 	if x == nil {
-		s.throw(m.ID, &protocol.ThrownError{Message: "the execution has ended"})
+		s.throw(id, &protocol.ThrownError{Message: "the execution has ended"})
 		return
 	}
 	ok := s.tools.run(func() {
-		defer s.endCall(x, c.Call)
-		if s.enter(x) {
-			s.answerCall(ctx, x, m.ID, c)
+		defer s.endCall(x, call)
+		if !s.enter(x) {
+			return
+		}
+		if text := answer(ctx, x); ctx.Err() == nil {
+			s.reply(text)
 		}
 	})
 	if !ok {
 		s.enter(x)
-		s.endCall(x, c.Call)
-		s.throw(m.ID, &protocol.ThrownError{Message: "too many tool calls wait on this connection", Code: "TOO_MANY_CALLS"})
+		s.endCall(x, call)
+		s.throw(id, &protocol.ThrownError{Message: "too many calls wait on this connection", Code: "TOO_MANY_CALLS"})
 	}
 }
 
 // beginCall finds the execution of a call and gives the call a context; nil when there is none.
-func (s *session) beginCall(c *protocol.ToolCallParams) (*execution, context.Context) {
+func (s *session) beginCall(name string, call uint64) (*execution, context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.executions[c.Execution]
-	if x == nil || x.calls[c.Call] != nil {
+	x := s.executions[name]
+	if x == nil || x.calls[call] != nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithCancelCause(x.ctx)
-	x.calls[c.Call] = cancel
+	x.calls[call] = cancel
 	x.starting++
 	return x, ctx
 }
@@ -163,23 +172,17 @@ func (s *session) toolCancel(m protocol.Message) {
 	}
 }
 
-// answerCall runs the tool and sends its answer, unless nobody waits for it any more. The program may have ended
-// without waiting for this call, but it did make it: the tool is begun all the same.
-func (s *session) answerCall(ctx context.Context, x *execution, id json.RawMessage, c *protocol.ToolCallParams) {
+// answerCall runs the tool and gives its answer.
+func (s *session) answerCall(ctx context.Context, x *execution, id json.RawMessage, c *protocol.ToolCallParams) []byte {
 	value, err := s.call(ctx, x.req, c)
-	switch {
-	case ctx.Err() != nil:
-		return
-	case err != nil:
-		s.throw(id, thrown(err))
-		return
+	if err != nil {
+		return s.thrownText(id, thrown(err))
 	}
 	text := protocol.AppendToolResult(nil, id, value)
 	if int64(len(text)) > s.opts.maxMessage {
-		s.throw(id, &protocol.ThrownError{Name: "RangeError", Message: "the tool's result is too large"})
-		return
+		return s.thrownText(id, &protocol.ThrownError{Name: "RangeError", Message: "the tool's result is too large"})
 	}
-	s.reply(text)
+	return text
 }
 
 // call runs the tool. What it returns is checked here: a value that is not JSON would break the message it travels in.
@@ -221,10 +224,12 @@ func thrown(err error) *protocol.ThrownError {
 // reply sends a response. When the connection has ended nobody waits for it.
 func (s *session) reply(text []byte) { _ = s.conn.Send(context.Background(), text) }
 
-func (s *session) throw(id json.RawMessage, t *protocol.ThrownError) {
+func (s *session) throw(id json.RawMessage, t *protocol.ThrownError) { s.reply(s.thrownText(id, t)) }
+
+func (s *session) thrownText(id json.RawMessage, t *protocol.ThrownError) []byte {
 	text := protocol.AppendThrown(nil, id, t)
 	if int64(len(text)) > s.opts.maxMessage {
 		text = protocol.AppendThrown(nil, id, &protocol.ThrownError{Name: "RangeError", Message: "the tool's error is too large"})
 	}
-	s.reply(text)
+	return text
 }

@@ -6,6 +6,7 @@ package executor
 
 import (
 	"context"
+	"io"
 
 	"github.com/executord/executord/ipc/protocol"
 )
@@ -40,6 +41,12 @@ type Request struct {
 	// for relays, which need no goroutine to wait on. The remote client does not use it.
 	Start func(ctx context.Context, c ToolCall, answer func(protocol.Value, error))
 
+	// Fetch performs the program's HTTP exchanges with network "host", which is refused without it; see package ipc/fetch
+	// for one over an http.RoundTripper. It is called as Call is, and returns when the head of the response is there. ctx
+	// ends with the execution, or when the program gives the exchange up, and covers the body too. An error is thrown in
+	// the program as one of Call is. Network "direct" does not use it.
+	Fetch Fetch
+
 	// OnLog hears each console line as it comes, OnState of the progress before the outcome. Both are called from one
 	// goroutine at a time, in order, and must not block for long. Nil means not interested.
 	OnLog   func(protocol.Log)
@@ -73,4 +80,20 @@ func (r *Request) Ask(ctx context.Context, c ToolCall) (protocol.Value, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// Fetch performs one HTTP exchange, without following redirects. It may be called by several goroutines at once.
+type Fetch func(ctx context.Context, f FetchCall) (*FetchResponse, error)
+
+// FetchCall is one HTTP exchange that a running program asks for.
+type FetchCall struct {
+	Execution string
+	Call      uint64 // unique in the execution, among tool calls too
+	protocol.FetchRequest
+}
+
+// FetchResponse is the answer to an exchange.
+type FetchResponse struct {
+	protocol.FetchHead
+	Body io.ReadCloser // nil for none; whoever asked closes it, at any time and maybe while it is read
 }

@@ -183,6 +183,7 @@ func appendStats(dst []byte, s *Stats) []byte {
 	dst = appendFloat(append(dst, `,"cpuMs":`...), s.CPUMs)
 	dst = strconv.AppendInt(append(dst, `,"peakHeapBytes":`...), s.PeakHeapBytes, 10)
 	dst = strconv.AppendInt(append(dst, `,"toolCalls":`...), s.ToolCalls, 10)
+	dst = strconv.AppendInt(append(dst, `,"fetches":`...), s.Fetches, 10)
 	dst = appendField(dst, `,"worker":`, s.Worker)
 	if s.Limits != nil {
 		dst = appendLimits(append(dst, `,"limits":`...), s.Limits)

@@ -102,7 +102,9 @@ type Limits struct {
 	ResultBytes int64 `json:"resultBytes,omitempty"` // encoded result value
 	LogBytes    int64 `json:"logBytes,omitempty"`    // text of all log lines
 	LogLines    int64 `json:"logLines,omitempty"`
-	ToolCalls   int64 `json:"toolCalls,omitempty"` // tool calls in all
+	ToolCalls   int64 `json:"toolCalls,omitempty"`  // tool calls in all
+	Fetches     int64 `json:"fetches,omitempty"`    // HTTP exchanges in all; each redirect that is followed is one more
+	FetchBytes  int64 `json:"fetchBytes,omitempty"` // bodies of all exchanges, sent and received, after decompression
 }
 
 // LogOptions of an execution.
@@ -178,6 +180,7 @@ type Stats struct {
 	CPUMs         float64 `json:"cpuMs"`
 	PeakHeapBytes int64   `json:"peakHeapBytes"`
 	ToolCalls     int64   `json:"toolCalls"`
+	Fetches       int64   `json:"fetches"`
 	Worker        string  `json:"worker,omitempty"`
 	Limits        *Limits `json:"limits,omitempty"` // in force
 }

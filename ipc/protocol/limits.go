@@ -29,6 +29,10 @@ func (l *Limits) field(name string) *int64 {
 		return &l.LogLines
 	case "toolCalls":
 		return &l.ToolCalls
+	case "fetches":
+		return &l.Fetches
+	case "fetchBytes":
+		return &l.FetchBytes
 	}
 	return nil
 }
@@ -36,6 +40,7 @@ func (l *Limits) field(name string) *int64 {
 // limitNames are the wire names of all limits.
 var limitNames = []string{
 	"cpuMs", "wallMs", "totalMs", "heapMiB", "bufferMiB", "resultBytes", "logBytes", "logLines", "toolCalls",
+	"fetches", "fetchBytes",
 }
 
 // UnmarshalJSON refuses a limit that is zero, negative, fractional or over MaxLimit with an *Error of type

@@ -203,7 +203,7 @@ var outcomes = []*Outcome{
 			{Level: LevelLog, Time: 0.25, Text: "tab\t\"quoted\" \\ </script> \u2028 é", Args: []Value{raw(`[1]`), raw(`"x"`)}},
 			{Level: LevelWarn, Truncated: &Truncated{Lines: 3, Bytes: 900}},
 		},
-		Stats: Stats{1.5, 2, 3e-7, 4, 5, 6, "w1", &Limits{CPUMs: 7, ToolCalls: 8}},
+		Stats: Stats{1.5, 2, 3e-7, 4, 5, 6, 0, "w1", &Limits{CPUMs: 7, ToolCalls: 8}},
 	},
 	{
 		Status: StatusError, Logs: []Log{},

@@ -96,22 +96,11 @@ type ToolResult struct {
 	Value Value `json:"value"`
 }
 
-// ToolCancel is the params of tool.cancel: the execution has settled, nobody waits for the answer any more.
+// ToolCancel is the params of tool.cancel: nobody waits for the answer of a tool.call or a fetch any more. The execution
+// has settled, or the program gave up the fetch.
 type ToolCancel struct {
 	Execution string `json:"execution"`
 	Call      uint64 `json:"call"`
-}
-
-// Fetch is the params of fetch, for network "host"; the result is a FetchResult.
-type Fetch struct {
-	Execution string          `json:"execution"`
-	Call      uint64          `json:"call"`
-	Request   json.RawMessage `json:"request"`
-}
-
-// FetchResult is the result of fetch.
-type FetchResult struct {
-	Response json.RawMessage `json:"response"`
 }
 
 // LogParams is the params of execution.log.

@@ -66,10 +66,7 @@ func (e *Execute) validate() error {
 
 // supported refuses what the protocol has and this version of the service has not.
 func supported(e *Execute) error {
-	switch {
-	case e.Network == NetworkHost, e.Network == NetworkDirect:
-		return FieldError("network", "%s is not supported yet", e.Network)
-	case e.Retain != nil && string(trimSpace(e.Retain)) != "false":
+	if e.Retain != nil && string(trimSpace(e.Retain)) != "false" {
 		return FieldError("retain", "is not supported yet")
 	}
 	return nil

@@ -6,7 +6,7 @@
 // imports nothing of the project. Each side takes the other for hostile: what arrives is bounded before it is read,
 // and whatever is not exactly a message of the other side is a [*FrameError].
 //
-// The life of a worker on the wire: Hello, Ready, then for each execution an Execute, any number of Log, ToolCall
-// and ToolResult, a Result, and Ready again. Heartbeat and LastWord come at any time after Hello. A worker drops a
-// ToolResult or Cancel whose execution already ended, for the two cross a Result on their way.
+// The life of a worker on the wire: Hello, Ready, then for each execution an Execute, any number of Log, ToolCall, Fetch,
+// FetchRead, FetchCancel and ToolResult, a Result, and Ready again. Heartbeat and LastWord come at any time after Hello. A
+// worker drops a ToolResult or Cancel whose execution already ended, for the two cross a Result on their way.
 package worker

@@ -53,6 +53,7 @@ func (l *Limits) fields(c *coder) {
 	c.int(&l.LogBytes)
 	c.int(&l.LogLines)
 	c.int(&l.ToolCalls)
+	c.int(&l.Fetches)
 	c.int(&l.MessageBytes)
 }
 
@@ -93,6 +94,24 @@ func (m *ToolCall) fields(c *coder) {
 	c.text(&m.Provider)
 	c.texts(&m.Path, maxPath)
 	c.bytes(&m.Args)
+}
+
+func (m *Fetch) fields(c *coder) {
+	c.uint(&m.ID)
+	c.uint(&m.Call)
+	c.uint(&m.Fetch)
+	c.bytes(&m.Request)
+}
+
+func (m *FetchRead) fields(c *coder) {
+	c.uint(&m.ID)
+	c.uint(&m.Call)
+	c.uint(&m.Fetch)
+}
+
+func (m *FetchCancel) fields(c *coder) {
+	c.uint(&m.ID)
+	c.uint(&m.Fetch)
 }
 
 func (m *Log) fields(c *coder) {

@@ -74,6 +74,12 @@ func Append(dst []byte, m Message) []byte {
 		m.fields(&c)
 	case ToolCall:
 		m.fields(&c)
+	case Fetch:
+		m.fields(&c)
+	case FetchRead:
+		m.fields(&c)
+	case FetchCancel:
+		m.fields(&c)
 	case Log:
 		m.fields(&c)
 	case Result:
@@ -144,6 +150,18 @@ func decodeKind(c *coder, k kind) Message {
 		return m
 	case kindToolCall:
 		var m ToolCall
+		m.fields(c)
+		return m
+	case kindFetch:
+		var m Fetch
+		m.fields(c)
+		return m
+	case kindFetchRead:
+		var m FetchRead
+		m.fields(c)
+		return m
+	case kindFetchCancel:
+		var m FetchCancel
 		m.fields(c)
 		return m
 	case kindLog:

@@ -18,7 +18,7 @@ var samples = []Message{
 		Modules:   []Module{{Specifier: "lib", Type: "bytes", Source: []byte{0, 255}}},
 		Limits: Limits{
 			CPU: time.Second, Wall: 2 * time.Second, Total: time.Minute, HeapBytes: 64 << 20, BufferBytes: 1,
-			ResultBytes: 2, LogBytes: 3, LogLines: 4, ToolCalls: 5, MessageBytes: 6,
+			ResultBytes: 2, LogBytes: 3, LogLines: 4, ToolCalls: 5, Fetches: 7, MessageBytes: 6,
 		},
 	},
 	Execute{ID: 1},
@@ -29,6 +29,9 @@ var samples = []Message{
 	Ready{Restore: 3 * time.Millisecond},
 	Heartbeat{ID: 7, RSSBytes: 1 << 30, HeapBytes: 1 << 20, CPU: time.Second, Wall: time.Hour},
 	ToolCall{ID: 7, Call: 1, Provider: "db", Path: []string{"users", "get"}, Args: []byte(`[1]`)},
+	Fetch{ID: 7, Call: 2, Fetch: 1, Request: []byte(`{}`)},
+	FetchRead{ID: 7, Call: 3, Fetch: 1},
+	FetchCancel{ID: 7, Fetch: 1},
 	Log{ID: 7, Level: "warn", Time: time.Millisecond, Text: "wärn\x00ing"},
 	Result{ID: 7, Value: []byte(`1`), CPU: 1, Wall: 2, PeakHeapBytes: 3, ToolCalls: 4, DroppedLines: 5, DroppedBytes: 6},
 	Result{ID: 7, Error: []byte(`{"type":"exception","message":""}`)},
@@ -69,6 +72,9 @@ func normal(m Message) Message {
 		return m
 	case ToolCall:
 		empty(&m.Args)
+		return m
+	case Fetch:
+		empty(&m.Request)
 		return m
 	case Execute:
 		m.Modules = append([]Module(nil), m.Modules...)

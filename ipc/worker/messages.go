@@ -3,7 +3,7 @@ package worker
 import "time"
 
 // Version of the worker contract. Parent and worker must have the same.
-const Version = 1
+const Version = 2
 
 // Message is one frame of the contract. The concrete types below are all there are.
 type Message interface{ kind() kind }
@@ -24,6 +24,10 @@ const (
 	kindLog       kind = 0x85
 	kindResult    kind = 0x86
 	kindLastWord  kind = 0x87
+
+	kindFetch       kind = 0x88
+	kindFetchRead   kind = 0x89
+	kindFetchCancel kind = 0x8a
 )
 
 // Execute tells an idle worker to run one program. ID is the parent's number for the execution, never 0.
@@ -63,11 +67,13 @@ type Limits struct {
 	LogBytes         int64
 	LogLines         int64
 	ToolCalls        int64
-	MessageBytes     int64 // arguments of one tool call, encoded
+	Fetches          int64
+	MessageBytes     int64 // arguments of one tool call or one fetch, encoded
 }
 
-// ToolResult answers a ToolCall. Value is a protocol.Value when OK, else the JSON text of a protocol.ThrownError.
-// The worker drops one whose execution already ended: it crossed the Result.
+// ToolResult answers a ToolCall, a Fetch or a FetchRead. Value is a protocol.Value when OK, else the JSON text of a
+// protocol.ThrownError: for a Fetch that of a protocol.FetchHead, for a FetchRead the next bytes of the body, or null at
+// its end. The worker drops one whose execution already ended: it crossed the Result.
 type ToolResult struct {
 	ID, Call uint64
 	OK       bool
@@ -109,6 +115,23 @@ type ToolCall struct {
 	Args     []byte
 }
 
+// Fetch asks for an HTTP exchange. Call is its number among all calls, ToolCalls included; Fetch the one by which the
+// body is read and the exchange given up, greater than those before. Request is the JSON text of a protocol.FetchRequest.
+type Fetch struct {
+	ID, Call, Fetch uint64
+	Request         []byte
+}
+
+// FetchRead asks for the next bytes of a body. It follows the answer to the Fetch, or to the FetchRead before.
+type FetchRead struct {
+	ID, Call, Fetch uint64
+}
+
+// FetchCancel gives an exchange up. A Fetch or FetchRead of it that waits gets no answer any more.
+type FetchCancel struct {
+	ID, Fetch uint64
+}
+
 // Log is one console line.
 type Log struct {
 	ID    uint64
@@ -117,7 +140,7 @@ type Log struct {
 	Text  string
 }
 
-// Result is the end of an execution, after all its Logs and ToolCalls.
+// Result is the end of an execution, after all its Logs, ToolCalls and Fetches.
 type Result struct {
 	ID    uint64
 	Value []byte // a protocol.Value; nil when Error is set
@@ -138,16 +161,19 @@ type LastWord struct {
 	Detail string
 }
 
-func (Execute) kind() kind    { return kindExecute }
-func (ToolResult) kind() kind { return kindToolResult }
-func (Cancel) kind() kind     { return kindCancel }
-func (Hello) kind() kind      { return kindHello }
-func (Ready) kind() kind      { return kindReady }
-func (Heartbeat) kind() kind  { return kindHeartbeat }
-func (ToolCall) kind() kind   { return kindToolCall }
-func (Log) kind() kind        { return kindLog }
-func (Result) kind() kind     { return kindResult }
-func (LastWord) kind() kind   { return kindLastWord }
+func (Execute) kind() kind     { return kindExecute }
+func (ToolResult) kind() kind  { return kindToolResult }
+func (Cancel) kind() kind      { return kindCancel }
+func (Hello) kind() kind       { return kindHello }
+func (Ready) kind() kind       { return kindReady }
+func (Heartbeat) kind() kind   { return kindHeartbeat }
+func (ToolCall) kind() kind    { return kindToolCall }
+func (Log) kind() kind         { return kindLog }
+func (Fetch) kind() kind       { return kindFetch }
+func (FetchRead) kind() kind   { return kindFetchRead }
+func (FetchCancel) kind() kind { return kindFetchCancel }
+func (Result) kind() kind      { return kindResult }
+func (LastWord) kind() kind    { return kindLastWord }
 
 // Exit statuses of a worker that ended itself. They say the cause even when the last word was lost.
 const (

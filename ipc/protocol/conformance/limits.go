@@ -10,7 +10,7 @@ import (
 
 func limits(t *testing.T, e executor.Executor) {
 	t.Run("in force", func(t *testing.T) {
-		asked := protocol.Limits{CPUMs: 1234, WallMs: 2345, TotalMs: 3456, HeapMiB: 20, BufferMiB: 10, ResultBytes: 5000, LogBytes: 600, LogLines: 70, ToolCalls: 8}
+		asked := protocol.Limits{CPUMs: 1234, WallMs: 2345, TotalMs: 3456, HeapMiB: 20, BufferMiB: 10, ResultBytes: 5000, LogBytes: 600, LogLines: 70, ToolCalls: 8, Fetches: 9, FetchBytes: 10_000}
 		o := run(t, e, program("1", within(asked)))
 		if o.Stats.Limits == nil || *o.Stats.Limits != asked {
 			t.Errorf("in force is %+v", o.Stats.Limits)
@@ -18,7 +18,7 @@ func limits(t *testing.T, e executor.Executor) {
 	})
 	t.Run("defaults", func(t *testing.T) {
 		l := run(t, e, program("1")).Stats.Limits
-		if l == nil || l.CPUMs <= 0 || l.WallMs <= 0 || l.TotalMs <= 0 || l.HeapMiB <= 0 || l.BufferMiB <= 0 || l.ResultBytes <= 0 || l.LogBytes <= 0 || l.LogLines <= 0 || l.ToolCalls <= 0 {
+		if l == nil || l.CPUMs <= 0 || l.WallMs <= 0 || l.TotalMs <= 0 || l.HeapMiB <= 0 || l.BufferMiB <= 0 || l.ResultBytes <= 0 || l.LogBytes <= 0 || l.LogLines <= 0 || l.ToolCalls <= 0 || l.Fetches <= 0 || l.FetchBytes <= 0 {
 			t.Errorf("in force is %+v", l)
 		}
 	})

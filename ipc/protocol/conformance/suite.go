@@ -30,6 +30,7 @@ func Run(t *testing.T, fresh Factory) {
 		{"endings", endings},
 		{"refusals", refusals},
 		{"tools", tools},
+		{"network", network},
 		{"console", console},
 		{"limits", limits},
 		{"cancel", cancellation},

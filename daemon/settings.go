@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
+	"github.com/executord/executord/daemon/egress"
 	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/daemon/server"
+	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 )
 
@@ -22,6 +25,8 @@ type Settings struct {
 
 	Default Limits `embed:"" prefix:"default-" group:"default" envprefix:"EXECUTORD_DEFAULT_"`
 	Max     Limits `embed:"" prefix:"max-" group:"max" envprefix:"EXECUTORD_MAX_"`
+
+	Egress Egress `embed:"" prefix:"egress-" envprefix:"EXECUTORD_EGRESS_"`
 
 	AllowUID    []uint32 `name:"allow-uid" env:"EXECUTORD_ALLOW_UID" sep:"," placeholder:"UID" help:"Users besides root and the service's own who may use unix sockets"`
 	TokenFile   string   `name:"token-file" env:"EXECUTORD_TOKEN_FILE" placeholder:"FILE" help:"Bearer tokens that callers on TCP need one of: a line with a name and a secret for each. Addresses beyond this machine can be listened on only with it"`
@@ -48,6 +53,31 @@ type Limits struct {
 	LogBytes    *int64         `name:"log" env:"LOG" placeholder:"BYTES" help:"Text of its console lines"`
 	LogLines    *int64         `name:"log-lines" env:"LOG_LINES" placeholder:"N" help:"Its console lines"`
 	ToolCalls   *int64         `name:"tool-calls" env:"TOOL_CALLS" placeholder:"N" help:"Its tool calls"`
+	Fetches     *int64         `name:"fetches" env:"FETCHES" placeholder:"N" help:"Its HTTP requests"`
+	FetchBytes  *int64         `name:"fetch-bytes" env:"FETCH_BYTES" placeholder:"BYTES" help:"Bodies of its HTTP requests and responses"`
+}
+
+// Egress is what programs with network "direct" may reach.
+type Egress struct {
+	Allow        []egress.Pattern `env:"ALLOW" sep:"," placeholder:"PATTERN" help:"What programs with network \"direct\" may reach: scheme://host[:port], with *.name for all names below one, and * for any host or port. May be repeated. Default: nothing, which refuses that network"`
+	AllowPrivate []netip.Prefix   `env:"ALLOW_PRIVATE" sep:"," placeholder:"CIDR" help:"Addresses that they may reach although they are private, as 10.1.0.0/16. May be repeated"`
+}
+
+// Fetch performs exchanges within these bounds; nil when nothing is allowed.
+func (e Egress) Fetch() (executor.Fetch, error) {
+	if len(e.Allow) == 0 {
+		if len(e.AllowPrivate) > 0 {
+			return nil, errors.New("--egress-allow-private makes exceptions for addresses, but there is no --egress-allow")
+		}
+		return nil, nil
+	}
+	c := egress.Defaults()
+	c.Allow, c.Private = e.Allow, e.AllowPrivate
+	x, err := egress.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return x.Fetch, nil
 }
 
 // Defaults are the variables of the tags that depend on the machine, and texts for the two groups of limits.
@@ -63,8 +93,9 @@ func Defaults() map[string]string {
 
 func limitText(l protocol.Limits) string {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	return fmt.Sprintf("cpu %s, wall %s, total %s, heap %d, buffers %d, result %d, log %d, log-lines %d, tool-calls %d",
-		ms(l.CPUMs), ms(l.WallMs), ms(l.TotalMs), l.HeapMiB, l.BufferMiB, l.ResultBytes, l.LogBytes, l.LogLines, l.ToolCalls)
+	return fmt.Sprintf("cpu %s, wall %s, total %s, heap %d, buffers %d, result %d, log %d, log-lines %d, tool-calls %d, fetches %d, fetch-bytes %d",
+		ms(l.CPUMs), ms(l.WallMs), ms(l.TotalMs), l.HeapMiB, l.BufferMiB, l.ResultBytes, l.LogBytes, l.LogLines, l.ToolCalls,
+		l.Fetches, l.FetchBytes)
 }
 
 // apply overwrites what is set, and refuses what is not positive.
@@ -97,6 +128,8 @@ func (l Limits) apply(prefix string, into *protocol.Limits) error {
 	number("log", l.LogBytes, &into.LogBytes)
 	number("log-lines", l.LogLines, &into.LogLines)
 	number("tool-calls", l.ToolCalls, &into.ToolCalls)
+	number("fetches", l.Fetches, &into.Fetches)
+	number("fetch-bytes", l.FetchBytes, &into.FetchBytes)
 	return errors.Join(faults...)
 }
 
@@ -106,7 +139,9 @@ func (s *Settings) pool(log *slog.Logger) (pool.Config, error) {
 	c.Workers, c.Queue, c.QueuePerIdentity, c.QueueTimeout = s.Workers, s.Queue, s.Queue, s.QueueTimeout
 	c.WorkerMaxExecutions = s.WorkerRuns
 	c.Logger = log
-	return c, errors.Join(s.Default.apply("default", &c.Limits), s.Max.apply("max", &c.MaxLimits))
+	var err error
+	c.Direct, err = s.Egress.Fetch()
+	return c, errors.Join(err, s.Default.apply("default", &c.Limits), s.Max.apply("max", &c.MaxLimits))
 }
 
 // server makes the server's configuration.

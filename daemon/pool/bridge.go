@@ -94,10 +94,7 @@ func (r *run) admitCall(c worker.ToolCall) (admission, error) {
 	}
 	r.lastCall = c.Call
 	r.calls++
-	if r.waiting++; r.waiting == 1 {
-		r.guest.pause(r.pool.outside.now())
-	}
-	r.inFlight += int64(len(c.Args))
+	r.await(int64(len(c.Args)))
 	if r.inFlight > r.pool.config.InFlightBytes {
 		return callRefused, nil
 	}
@@ -159,12 +156,36 @@ func (r *run) thrown(err error) *protocol.ThrownError {
 	return &own
 }
 
+// await counts a call of size bytes that the program waits for: its clock stands. r.mu is held.
+func (r *run) await(size int64) {
+	if r.waiting++; r.waiting == 1 {
+		r.guest.pause(r.pool.outside.now())
+	}
+	r.inFlight += size
+}
+
+// answered undoes await. r.mu is held.
+func (r *run) answered(size int64) {
+	r.inFlight -= size
+	if r.waiting--; r.waiting == 0 {
+		r.guest.start(r.pool.outside.now())
+	}
+}
+
 // answer sends the result of a call unless the run ended, and gives the guest's clock back its time.
 func (r *run) answer(c worker.ToolCall, value protocol.Value, thrown *protocol.ThrownError) {
 	if r.over() {
 		return
 	}
-	m := worker.ToolResult{ID: r.id, Call: c.Call, OK: thrown == nil, Value: value}
+	r.reply(c.Call, value, thrown)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answered(int64(len(c.Args)))
+}
+
+// reply sends the result of a call to the worker.
+func (r *run) reply(call uint64, value protocol.Value, thrown *protocol.ThrownError) {
+	m := worker.ToolResult{ID: r.id, Call: call, OK: thrown == nil, Value: value}
 	if thrown != nil {
 		m.Value = protocol.AppendThrownError(nil, thrown)
 	}
@@ -172,11 +193,5 @@ func (r *run) answer(c worker.ToolCall, value protocol.Value, thrown *protocol.T
 	case errors.Is(err, worker.ErrQueueFull): // the worker reads slowly; whoever answers has others to serve
 		go func() { _ = r.m.conn.Send(m) }()
 	default: // a channel that broke ends the run through its reader
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.inFlight -= int64(len(c.Args))
-	if r.waiting--; r.waiting == 0 {
-		r.guest.start(r.pool.outside.now())
 	}
 }

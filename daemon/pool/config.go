@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/worker"
 )
@@ -27,9 +28,12 @@ type Config struct {
 	Limits    protocol.Limits // where a request names none
 	MaxLimits protocol.Limits // a request's are lowered to these
 
-	MessageBytes     int64 // arguments of one tool call, and its answer
-	InFlightBytes    int64 // arguments of all tool calls under way in one execution; more is refused to the program
+	MessageBytes     int64 // arguments of one tool call, and its answer; one request of a fetch
+	InFlightBytes    int64 // arguments of all tool calls and requests of all fetches under way in one execution; more is refused to the program
 	MemorySlackBytes int64 // resident memory of a process beyond its state at rest, twice the heap and the buffers
+
+	// Direct performs the exchanges of requests with network "direct"; nil refuses those. See daemon/egress.
+	Direct executor.Fetch
 
 	Launcher Launcher // starts workers; the pool owns it
 	Logger   *slog.Logger
@@ -47,10 +51,12 @@ func Defaults() Config {
 		Limits: protocol.Limits{
 			CPUMs: 5_000, WallMs: 10_000, TotalMs: 60_000, HeapMiB: 64, BufferMiB: 64,
 			ResultBytes: 8 << 20, LogBytes: 1 << 20, LogLines: 10_000, ToolCalls: 1_000,
+			Fetches: 100, FetchBytes: 32 << 20,
 		},
 		MaxLimits: protocol.Limits{
 			CPUMs: 60_000, WallMs: 300_000, TotalMs: 900_000, HeapMiB: 512, BufferMiB: 512,
 			ResultBytes: 32 << 20, LogBytes: 16 << 20, LogLines: 100_000, ToolCalls: 100_000,
+			Fetches: 10_000, FetchBytes: 1 << 30,
 		},
 		MessageBytes: 8 << 20, InFlightBytes: 256 << 20, MemorySlackBytes: 200 << 20,
 		Logger: slog.New(slog.DiscardHandler),
@@ -85,6 +91,8 @@ var limits = []limit{
 	{"logBytes", func(l *protocol.Limits) *int64 { return &l.LogBytes }, maxBytes, "bytes"},
 	{"logLines", func(l *protocol.Limits) *int64 { return &l.LogLines }, maxCount, "lines"},
 	{"toolCalls", func(l *protocol.Limits) *int64 { return &l.ToolCalls }, maxCount, "calls"},
+	{"fetches", func(l *protocol.Limits) *int64 { return &l.Fetches }, maxCount, "exchanges"},
+	{"fetchBytes", func(l *protocol.Limits) *int64 { return &l.FetchBytes }, 1 << 40, "bytes"},
 }
 
 // effective is what is in force for a request that asks for l.

@@ -88,6 +88,7 @@ type fake struct {
 	inbox  chan worker.Message // tool results and cancels
 	frames chan worker.Message
 	calls  uint64
+	fetched
 }
 
 // runFake serves a channel until exit, which does not return.
@@ -181,7 +182,7 @@ func (f *fake) beat(done chan struct{}) {
 // execute plays the lines of a script: each a verb and its argument.
 func (f *fake) execute(m worker.Execute) {
 	f.id.Store(m.ID)
-	f.calls = 0
+	f.calls, f.fetched = 0, fetched{}
 	for line := range strings.SplitSeq(m.Code, "\n") {
 		verb, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if f.step(m, verb, arg) {
@@ -329,6 +330,8 @@ func (f *fake) step(m worker.Execute, verb, arg string) bool {
 		text, _ := json.Marshal(m)
 		f.result(m, string(text))
 		return true
+	case "fetch", "fetchraw", "fire-fetch", "read", "readraw", "give-up", "text":
+		return f.fetchStep(m, verb, arg)
 	default:
 		f.fault(m, fmt.Sprintf(`{"type":"syntax","message":"no verb %s"}`, verb))
 		return true

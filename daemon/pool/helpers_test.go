@@ -24,6 +24,7 @@ func testConfig() Config {
 	c.Limits = protocol.Limits{
 		CPUMs: 10_000, WallMs: 10_000, TotalMs: 20_000, HeapMiB: 64, BufferMiB: 64,
 		ResultBytes: 1 << 20, LogBytes: 1 << 16, LogLines: 100, ToolCalls: 20,
+		Fetches: 20, FetchBytes: 1 << 20,
 	}
 	return c
 }

@@ -301,6 +301,21 @@ func (m *member) handle(msg worker.Message) error {
 			return err
 		}
 		return r.toolCall(msg)
+	case worker.Fetch:
+		if err := mine(msg.ID); err != nil {
+			return err
+		}
+		return r.fetch(msg)
+	case worker.FetchRead:
+		if err := mine(msg.ID); err != nil {
+			return err
+		}
+		return r.fetchRead(msg)
+	case worker.FetchCancel:
+		if err := mine(msg.ID); err != nil {
+			return err
+		}
+		return r.fetchCancel(msg)
 	case worker.Result:
 		if err := mine(msg.ID); err != nil {
 			return err

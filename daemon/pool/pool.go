@@ -138,6 +138,9 @@ func (p *Pool) newRun(r *executor.Request) (*run, error) {
 	if err := protocol.Validate(&r.Execute); err != nil {
 		return nil, err
 	}
+	if err := p.config.checkNetwork(r); err != nil {
+		return nil, err
+	}
 	id := p.lastID.Add(1)
 	limits := p.config.effective(r.Limits)
 	message, err := p.newExecute(id, r, limits)
@@ -151,6 +154,7 @@ func (p *Pool) newRun(r *executor.Request) (*run, error) {
 	return &run{
 		pool: p, id: id, execution: execution, req: r, limits: limits, message: message,
 		queued: p.outside.now(), done: make(chan struct{}),
+		exchanges: map[uint64]*exchange{}, turns: make(chan struct{}, fetchesAtOnce),
 	}, nil
 }
 

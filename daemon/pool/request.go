@@ -26,7 +26,8 @@ func (p *Pool) newExecute(id uint64, r *executor.Request, l protocol.Limits) (wo
 		Limits: worker.Limits{
 			CPU: millis(l.CPUMs), Wall: millis(l.WallMs), Total: millis(l.TotalMs),
 			HeapBytes: l.HeapMiB << 20, BufferBytes: l.BufferMiB << 20, ResultBytes: l.ResultBytes,
-			LogBytes: l.LogBytes, LogLines: l.LogLines, ToolCalls: l.ToolCalls, MessageBytes: p.config.MessageBytes,
+			LogBytes: l.LogBytes, LogLines: l.LogLines, ToolCalls: l.ToolCalls, Fetches: l.Fetches,
+			MessageBytes: p.config.MessageBytes,
 		},
 	}
 	if n := size(&m); n > worker.DefaultFrameBytes-frameMargin {

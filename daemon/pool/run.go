@@ -30,6 +30,8 @@ type run struct {
 	started  time.Time
 	startCPU time.Duration // of the process
 
+	turns chan struct{} // of fetches; has an item for each that is performed
+
 	done chan struct{}     // closed by finish
 	out  *protocol.Outcome // set before done is closed
 
@@ -42,9 +44,16 @@ type run struct {
 	calls     int64
 	waiting   int // calls under way
 	inFlight  int64
-	guest     stopwatch
-	peakHeap  uint64
-	seenCPU   time.Duration // of the process, at the last look
+
+	exchanges  map[uint64]*exchange // fetches that are not at their end
+	lastFetch  uint64
+	fetches    int64
+	fetchBytes int64 // of bodies, both ways
+	open       int   // exchanges that have a body
+
+	guest    stopwatch
+	peakHeap uint64
+	seenCPU  time.Duration // of the process, at the last look
 }
 
 // stopwatch counts time while it is not paused.
@@ -189,13 +198,13 @@ func (r *run) fail(exit ExitState, last func(cancelled *verdict) *verdict) *prot
 func (r *run) outcome(droppedLines, droppedBytes uint64) *protocol.Outcome {
 	total := r.pool.outside.now().Sub(r.started)
 	r.mu.Lock()
-	calls := r.calls
+	calls, fetches := r.calls, r.fetches
 	r.mu.Unlock()
 	limits := r.limits
 	return &protocol.Outcome{
 		Logs: r.logs.close(total, droppedLines, droppedBytes),
 		Stats: protocol.Stats{
-			QueueMs: ms(r.started.Sub(r.queued)), TotalMs: ms(total), ToolCalls: calls,
+			QueueMs: ms(r.started.Sub(r.queued)), TotalMs: ms(total), ToolCalls: calls, Fetches: fetches,
 			Worker: r.m.name, Limits: &limits,
 		},
 	}

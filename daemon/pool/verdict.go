@@ -50,7 +50,7 @@ func stopped(t protocol.Type, l protocol.Limits) *verdict {
 	case protocol.TotalTimeout:
 		v.message = fmt.Sprintf("the program took longer than its %s in all", millis(l.TotalMs))
 	case protocol.ToolLimit:
-		v.message = fmt.Sprintf("the program made more than its %d tool calls", l.ToolCalls)
+		v.message = fmt.Sprintf("the program made more than its %d tool calls, or its %d fetches", l.ToolCalls, l.Fetches)
 	case protocol.MemoryLimit:
 		v.message = fmt.Sprintf("the program needed more memory than its %d MiB of heap and %d MiB of buffers", l.HeapMiB, l.BufferMiB)
 	}

@@ -12,20 +12,26 @@ import (
 	"github.com/executord/executord/ipc/protocol"
 )
 
-// call is a tool.call that waits for the host's response.
+// call is a tool.call or a fetch that waits for the host's response.
 type call struct {
 	id     uint64 // of the request, unique in the session
 	number uint64 // unique in the execution
 	run    *execution
-	answer func(protocol.Value, error)
-	sent   bool // guarded by run.order
+	answer func(protocol.Message, error) // the response, or why there is none
+	sent   bool                          // guarded by run.order
 }
 
 var errSettled = errors.New("cannot call a tool: the execution has ended")
 
 // startCall asks the host. The answer comes by resolve; after the end of the execution nobody waits for it any more.
 func (r *execution) startCall(_ context.Context, c executor.ToolCall, answer func(protocol.Value, error)) {
-	waiting := r.session.register(r, c.Call, answer)
+	waiting := r.session.register(r, c.Call, func(m protocol.Message, err error) {
+		if err != nil {
+			answer(nil, err)
+			return
+		}
+		answer(toolAnswer(m, r.session.srv.cfg.bounds()))
+	})
 	text := protocol.AppendToolCall(nil, protocol.NumberID(waiting.id), &protocol.ToolCallParams{
 		Execution: r.id, Call: c.Call, Provider: c.Provider, Path: c.Path, Args: c.Args,
 	})
@@ -76,7 +82,7 @@ func toolAnswer(m protocol.Message, b protocol.Bounds) (protocol.Value, error) {
 	return value, nil
 }
 
-func (x *session) register(r *execution, number uint64, answer func(protocol.Value, error)) *call {
+func (x *session) register(r *execution, number uint64, answer func(protocol.Message, error)) *call {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.lastCall++
@@ -119,7 +125,7 @@ func (x *session) resolve(m protocol.Message) {
 		x.srv.stats.ignored.Add(1)
 		return
 	}
-	c.answer(toolAnswer(m, x.srv.cfg.bounds()))
+	c.answer(m, nil)
 }
 
 // take returns the call that waits for the response of that id, if there is one. Nobody else gets it again.

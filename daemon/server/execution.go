@@ -22,10 +22,10 @@ type execution struct {
 	// the execution's goroutine.
 	lost protocol.Truncated
 
-	open map[uint64]*call // tool calls without an answer, by request id; guarded by session.mu
+	open map[uint64]*call // tool calls and fetches without an answer, by request id; guarded by session.mu
 
-	order   sync.Mutex // held while a tool call is queued
-	settled bool       // no tool call is sent any more
+	order   sync.Mutex // held while a call of the host is queued
+	settled bool       // no call is sent any more
 }
 
 // execute admits an execution and runs it on its own goroutine. The id is taken here, so that a cancel which follows
@@ -170,6 +170,9 @@ func (r *execution) run(m protocol.Message) (outcome *protocol.Outcome, err erro
 	if len(p.Providers) > 0 {
 		req.Start = r.startCall
 	}
+	if p.Network == protocol.NetworkHost {
+		req.Fetch = r.fetch
+	}
 	if p.Logs.Stream {
 		req.OnLog = r.onLog
 	}
@@ -214,10 +217,14 @@ func (r *execution) settle() {
 		r.session.send(r.lostLines(0))
 	}
 	for _, c := range r.session.takeBack(r) {
-		if params, err := protocol.EncodeParams(protocol.ToolCancel{Execution: r.id, Call: c.number}); err == nil {
-			r.session.send(protocol.AppendNotification(nil, protocol.MethodToolCancel, params))
-		}
+		r.session.send(r.cancelText(c))
 	}
+}
+
+// cancelText is the notification that nobody waits for c any more.
+func (r *execution) cancelText(c *call) []byte {
+	params, _ := protocol.EncodeParams(protocol.ToolCancel{Execution: r.id, Call: c.number}) // it has no raw fields
+	return protocol.AppendNotification(nil, protocol.MethodToolCancel, params)
 }
 
 // cancelExecution is the method cancel.

@@ -187,7 +187,7 @@ func (x *session) refuse(m protocol.Message, e *protocol.Error) {
 		return
 	}
 	x.answerError(nil, e)
-	c.answer(nil, &protocol.ThrownError{Name: "TypeError", Message: "the host's answer is not a response: " + e.Message})
+	c.answer(m, &protocol.ThrownError{Name: "TypeError", Message: "the host's answer is not a response: " + e.Message})
 }
 
 // method is one call of the host. A nil result with a nil error means that the answer comes later.

@@ -37,14 +37,20 @@ type execution struct {
 	modules *graph
 	erased  map[string]*erased // what was TypeScript, by file
 	timers  *timers
-	pending map[uint64]string // tool calls under way, with their names
+	pending map[uint64]pending // calls of the host under way
 
-	calls                      uint64
+	calls, fetches             uint64
 	logLines, logBytes         int64
 	droppedLines, droppedBytes uint64
 	fault                      error // of the engine's or the library's, not of the program
 
 	inbox inbox
+}
+
+// pending is a call of the host whose result has not come.
+type pending struct {
+	name  string // to tell the program's author; empty where it does not matter that the program did not wait
+	fetch uint64 // number of the exchange, 0 for a tool call
 }
 
 // inbox takes tool results from the reader's goroutine.
@@ -145,7 +151,7 @@ func (e *execution) config() string {
 	for i, p := range e.request.Providers {
 		providers[i] = provider{Name: p.Name, All: p.All, Paths: append([][]string{}, p.Paths...)}
 	}
-	text, _ := json.Marshal(map[string]any{"providers": providers})
+	text, _ := json.Marshal(map[string]any{"providers": providers, "network": e.request.Network, "base": baseURL(e)})
 	return string(text)
 }
 

@@ -47,3 +47,12 @@ func onLog(e *execution, text string) {
 		panic("fault")
 	}
 }
+
+// baseURL gives a worker of this build the program's name as the base of relative addresses, where it is one: the suite
+// of web-platform-tests needs that.
+func baseURL(e *execution) string {
+	if strings.HasPrefix(e.request.Name, "http://") || strings.HasPrefix(e.request.Name, "https://") {
+		return e.request.Name
+	}
+	return ""
+}

@@ -13,14 +13,18 @@ import (
 // The execution is its isolate's host.
 var _ v8.Host = (*execution)(nil)
 
-// ToolCall sends a call to the parent and remembers that it is under way.
+// ToolCall sends a call to the parent and remembers that it is under way. No provider has an empty name: the library's own
+// calls have it.
 func (e *execution) ToolCall(id uint64, provider string, path []string, args []byte) bool {
+	if provider == "" {
+		return e.network(id, path, args)
+	}
 	if e.calls >= uint64(e.request.Limits.ToolCalls) {
 		e.dog.halt(protocol.ToolLimit, "")
 		return false
 	}
 	e.calls++
-	e.pending[id] = provider + "." + strings.Join(path, ".")
+	e.pending[id] = pending{name: provider + "." + strings.Join(path, ".")}
 	return e.send(worker.ToolCall{ID: e.request.ID, Call: id, Provider: provider, Path: path, Args: args}) == nil
 }
 

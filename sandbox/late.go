@@ -15,27 +15,41 @@ const maxLateNames = 10
 // maxLateName bounds one of the names, in bytes.
 const maxLateName = 100
 
-// nameLateCalls warns of tool calls whose results nobody waited for: their promises were not awaited, and the program
-// ended before they came. A program that was stopped is not to blame for its calls.
+// nameLateCalls warns of tool calls and fetches whose results nobody waited for: their promises were not awaited, and the
+// program ended before they came. A program that was stopped is not to blame for its calls.
 func (e *execution) nameLateCalls() {
-	if reason, _ := e.dog.why(); reason != "" || len(e.pending) == 0 {
+	late, fetches := e.lateCalls()
+	if reason, _ := e.dog.why(); reason != "" || len(late) == 0 {
 		return
 	}
 	var names []string
-	for _, call := range slices.Sorted(maps.Keys(e.pending)) { // in the order in which they were made
-		if len(names) == maxLateNames {
-			names = append(names, fmt.Sprintf("and %d more", len(e.pending)-maxLateNames))
+	for i, name := range late {
+		if i == maxLateNames {
+			names = append(names, fmt.Sprintf("and %d more", len(late)-maxLateNames))
 			break
 		}
-		name := e.pending[call]
 		if len(name) > maxLateName {
 			name = strings.ToValidUTF8(name[:maxLateName], "") + "…"
 		}
 		names = append(names, name)
 	}
 	calls, were := "tool calls", "were"
-	if len(e.pending) == 1 {
-		calls, were = "tool call", "was"
+	if fetches {
+		calls = "calls"
 	}
-	e.Log(string(protocol.LevelWarn), fmt.Sprintf("%d %s %s still running when the program ended: %s (await each call)", len(e.pending), calls, were, strings.Join(names, ", ")))
+	if len(late) == 1 {
+		calls, were = strings.TrimSuffix(calls, "s"), "was"
+	}
+	e.Log(string(protocol.LevelWarn), fmt.Sprintf("%d %s %s still running when the program ended: %s (await each call)", len(late), calls, were, strings.Join(names, ", ")))
+}
+
+// lateCalls names the calls under way in the order in which they were made, and tells whether a fetch is among them.
+func (e *execution) lateCalls() (names []string, fetches bool) {
+	for _, call := range slices.Sorted(maps.Keys(e.pending)) {
+		if p := e.pending[call]; p.name != "" {
+			names = append(names, p.name)
+			fetches = fetches || p.fetch != 0
+		}
+	}
+	return names, fetches
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/worker"
 	"github.com/executord/executord/sandbox/entry"
 	"github.com/executord/executord/sandbox/v8"
 )
@@ -96,6 +97,9 @@ func stopMessage(e *execution, reason protocol.Type, detail string) string {
 	case protocol.TotalTimeout:
 		return fmt.Sprintf("the program took longer than its %s in all", short(l.Total))
 	case protocol.ToolLimit:
+		if detail != "" {
+			return detail
+		}
 		return fmt.Sprintf("the program made more than its %d tool calls", l.ToolCalls)
 	case protocol.Cancelled:
 		if detail == "" {
@@ -104,6 +108,10 @@ func stopMessage(e *execution, reason protocol.Type, detail string) string {
 		return detail
 	}
 	return detail
+}
+
+func tooManyFetches(l worker.Limits) string {
+	return fmt.Sprintf("the program made more than its %d fetches", l.Fetches)
 }
 
 func short(d time.Duration) string { return d.Round(time.Millisecond).String() }

@@ -131,7 +131,7 @@ func (s *server) execute(request worker.Execute) {
 	clocks := newClocks(request.Limits, s.thread)
 	e := &execution{
 		services: s.services.begin(), request: request, iso: iso, send: s.conn.Send, flush: func() { _ = s.conn.Flush() }, clocks: clocks, modules: newGraph(request.Name, request.Modules), timers: newTimers(),
-		pending: map[uint64]string{}, inbox: inbox{wake: make(chan struct{}, 1)},
+		pending: map[uint64]pending{}, inbox: inbox{wake: make(chan struct{}, 1)},
 	}
 	s.spareFor.execution = e
 	s.active.Store(iso)

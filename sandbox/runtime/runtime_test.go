@@ -31,7 +31,7 @@ func TestCases(t *testing.T) {
 		cases := readCases(t, file)
 		for i, c := range cases {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+"/"+c.name, func(t *testing.T) {
-				got := runCase(t, c)
+				got := runCase(t, c, networked[filepath.Base(file)])
 				cases[i].want = got
 				if got != c.want && !*update {
 					t.Errorf("prints\n%s\nwant\n%s", got, c.want)
@@ -93,9 +93,13 @@ func writeCases(t *testing.T, file string, cases []testCase) {
 const providers = `[{"name":"tools","all":true},
 	{"name":"listed","paths":[["users","get"],["users"],["then"],["__proto__"],["constructor"]]}]`
 
-func program(c testCase) guesttest.Program {
+// networked are the files whose programs have a network, as package guesttest plays it.
+var networked = map[string]bool{"network.txt": true, "eventsource.txt": true}
+
+func program(c testCase, network bool) guesttest.Program {
 	return guesttest.Program{
-		Code: c.code, Providers: providers, Input: `{"n":1}`,
+		Network: network,
+		Code:    c.code, Providers: providers, Input: `{"n":1}`,
 		Modules: map[string]string{"helper": "export const one = 1; export default () => 2;", "hostile": hostile()},
 	}
 }
@@ -128,9 +132,9 @@ var hostile = sync.OnceValue(func() string {
 // elapsed is what differs from one run to the next.
 var elapsed = regexp.MustCompile(`: \d+ms`)
 
-func runCase(t *testing.T, c testCase) string {
+func runCase(t *testing.T, c testCase, network bool) string {
 	t.Helper()
-	o := guesttest.Execute(t, program(c))
+	o := guesttest.Execute(t, program(c, network))
 	var out strings.Builder
 	for _, line := range o.Logs {
 		level, text, _ := strings.Cut(line, " ")

@@ -60,12 +60,13 @@ void Call(const Info& info) {
   auto path = info[1].As<v8::Array>();
   std::vector<std::string> steps;
   PendingCall call;
-  call.tool = provider;
+  call.tool = provider;  // empty for the library's own calls, which the program knows by their first step
   for (uint32_t i = 0; i < path->Length(); i++) {
     Local<Value> step;
     if (!path->Get(c, i).ToLocal(&step)) return;
     steps.push_back(Utf8(iso, step));
-    call.tool += "." + steps.back();
+    if (!provider.empty()) call.tool += "." + steps.back();
+    else if (i == 0) call.tool = steps.back();
   }
   std::string args;
   if (!EncodeArgs(s, c, info[2].As<v8::Array>(), call.tool, &args)) return;

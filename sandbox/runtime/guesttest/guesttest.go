@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -80,6 +81,7 @@ type Program struct {
 	Input     string            // encoded; empty for undefined
 	Providers string            // JSON text of the array in the library's configuration
 	Modules   map[string]string // ES modules by specifier
+	Network   bool              // there is one; see network
 }
 
 // Outcome of a program. Err is the *entry.Rejected or *v8.Error with which it failed.
@@ -87,7 +89,7 @@ type Outcome struct {
 	Form  protocol.Form
 	Value string   // encoded
 	Logs  []string // "level text", further lines of the text after a line feed
-	Calls []string // "provider.path[args]"
+	Calls []string // "provider.path[args]", and for a fetch "METHOD address" and "given up: number"
 	Err   error
 }
 
@@ -110,7 +112,7 @@ func Execute(t testing.TB, p Program) *Outcome {
 	}
 	services, end := sandbox.NewServices()
 	defer end()
-	h := &host{program: program, modules: p.Modules, services: services}
+	h := &host{program: program, modules: p.Modules, services: services, waiting: map[uint64]string{}}
 	if rejected != nil {
 		if rejected.Probe == nil {
 			return &Outcome{Err: err}
@@ -131,7 +133,8 @@ func Execute(t testing.TB, p Program) *Outcome {
 	return o
 }
 
-func (h *host) run(t testing.TB, p Program) *Outcome {
+// isolate makes one that knows no providers yet.
+func (h *host) isolate(t testing.TB) *v8.Isolate {
 	t.Helper()
 	iso, err := v8.New(v8.Config{
 		Snapshot: snapshot(), Library: runtime.Source(), HeapBytes: memory, BufferBytes: memory, AllowEval: true, AllowWasm: true, Host: h,
@@ -139,17 +142,39 @@ func (h *host) run(t testing.TB, p Program) *Outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { iso.Close() })
+	return iso
+}
+
+var limits = v8.Limits{HeapBytes: memory, BufferBytes: memory, Depth: 200, Nodes: 100_000, MessageBytes: maxValue}
+
+// Codec returns v8.Isolate.RoundTrip of a new isolate.
+func Codec(t testing.TB) func(text string, script bool) ([]byte, error) {
+	t.Helper()
+	iso := (&host{}).isolate(t)
+	if err := iso.Begin(`{"providers":[]}`, limits); err != nil {
+		t.Fatal(err)
+	}
+	return func(text string, script bool) ([]byte, error) { return iso.RoundTrip(text, script, maxValue) }
+}
+
+func (h *host) run(t testing.TB, p Program) *Outcome {
+	t.Helper()
+	iso := h.isolate(t)
 	defer iso.Close()
 	providers := p.Providers
 	if providers == "" {
 		providers = "[]"
 	}
-	limits := v8.Limits{HeapBytes: memory, BufferBytes: memory, Depth: 200, Nodes: 100_000, MessageBytes: maxValue}
-	if err := iso.Begin(`{"providers":`+providers+`}`, limits); err != nil {
+	mode := "none"
+	if p.Network {
+		mode = "host"
+	}
+	if err := iso.Begin(`{"providers":`+providers+`,"network":"`+mode+`"}`, limits); err != nil {
 		t.Fatal(err)
 	}
 	value := ""
-	err = iso.Run("main.js", h.program.Source, h.program.Call(), []byte(p.Input))
+	err := iso.Run("main.js", h.program.Source, h.program.Call(), []byte(p.Input))
 	if err == nil {
 		value, err = h.loop(iso)
 	}
@@ -173,6 +198,7 @@ func (h *host) loop(iso *v8.Isolate) (string, error) {
 		if len(h.pending) > 0 {
 			c := h.pending[0]
 			h.pending = h.pending[1:]
+			delete(h.waiting, c.id)
 			err = iso.Resolve(c.id, c.ok, c.text)
 		} else if id, last, ok := h.clock.next(); ok {
 			err = iso.Fire(id, last)
@@ -194,6 +220,8 @@ type host struct {
 	calls   []string
 	pending []answer
 	clock   clock
+	network network
+	waiting map[uint64]string // calls of fetches without an answer, by id, with the number of the exchange
 
 	services sandbox.Services
 }
@@ -205,6 +233,9 @@ type answer struct {
 }
 
 func (h *host) ToolCall(id uint64, provider string, path []string, args []byte) bool {
+	if provider == "" {
+		return h.fetch(id, path, args)
+	}
 	h.calls = append(h.calls, provider+"."+strings.Join(path, ".")+string(args))
 	a := answer{id, true, []byte(`{"@undefined":true}`)}
 	var list []json.RawMessage
@@ -238,8 +269,14 @@ func (h *host) Part(name string) (v8.Part, bool) {
 	return v8.NewPart(text, nil), ok
 }
 
-// Op performs the operations that a worker performs, but for those of the network.
-func (h *host) Op(args []any) (any, error) { return h.services.Op(args) }
+// Op performs the operations that a worker performs, and those of the network that package guesttest plays.
+func (h *host) Op(args []any) (any, error) {
+	if args[0] == "fetch.cancel" {
+		h.cancelFetch(strconv.FormatFloat(args[1].(float64), 'f', 0, 64))
+		return nil, nil
+	}
+	return h.services.Op(args)
+}
 
 func (h *host) MapPosition(file string, line, column int) (int, int) {
 	if file != "main.js" {

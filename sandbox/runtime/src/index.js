@@ -62,7 +62,9 @@ export default function install(host) {
     attach(native, host);
     installStreaming(core);
     clock.start();
-    const { providers } = parseJSON(configJSON);
+    const { providers, network, base } = parseJSON(configJSON);
+    core.network = network;
+    core.base = base;
     for (let i = 0; i < providers.length; i++) defineProvider(providers[i]);
   }
 

@@ -43,6 +43,7 @@ export const parts = {
   blob: { interfaces: ["Blob", "File"] },
   formdata: { interfaces: ["FormData"] },
   fetch: { interfaces: ["Headers", "Request", "Response"], operations: ["fetch"] },
+  eventsource: { interfaces: ["EventSource"] },
 };
 
 /** The names for the engine, one a line; an operation has a '+' before it. */

@@ -182,5 +182,5 @@ export function makeBodies(core, headers, mime) {
     for (let i = 0; i < keys.length; i++) core.defineProperty(constructor.prototype, keys[i], core.getOwnPropertyDescriptor(members, keys[i]));
   }
 
-  return { __proto__: null, Body, toBodyInit, mixIn, textBody };
+  return { __proto__: null, Body, toBodyInit, mixIn, textBody, mimeOf };
 }

@@ -5,17 +5,23 @@ import { makeBodies } from "./body.js";
 import { makeDataURLs } from "./data.js";
 import { makeHeaders } from "./headers.js";
 import { makeMime } from "./mime.js";
+import { makeNetwork } from "./network.js";
 import { makeRequests } from "./request.js";
 import { makeResponses } from "./response.js";
 
 export default function fetchPart(core) {
   const { SafePromise, SafeTypeError, stringIndexOf, stringSlice, stringStartsWith, requireArguments, promiseReject } = core;
+  // A program has no address; see the worker's configuration for the exception of tests.
+  let base = null;
+  const baseURL = () => (core.base ? (base ??= core.need("url").parse(core.base, null)) : null);
+
   const headers = makeHeaders(core);
   const mime = makeMime(core, headers);
   const bodies = makeBodies(core, headers, mime);
-  const { Request, requestOf, signalOf } = makeRequests(core, headers, bodies);
-  const { Response, responseOf, isResponse, newSlots, makeResponse } = makeResponses(core, headers, bodies);
+  const { Request, requestOf, signalOf } = makeRequests(core, headers, bodies, baseURL);
+  const { Response, responseOf, isResponse, newSlots, makeResponse } = makeResponses(core, headers, bodies, baseURL);
   const readData = makeDataURLs(core, mime);
+  const { start, checkNetwork } = makeNetwork(core, { headers, bodies, newSlots });
 
   const withoutFragment = (url) => {
     const at = stringIndexOf(url, "#");
@@ -47,30 +53,44 @@ export default function fetchPart(core) {
     return slots;
   }
 
-  /** The seam of the network: gives the promise of a response's slots. */
-  function send(request) {
-    throw new SafeTypeError(
-      `fetch: there is no network here, so ${core.need("url").serialize(core.need("url").parse(request.url, null))} cannot be reached. `
-      + "Call a tool of the host instead, or ask for network \"host\".",
-    );
-  }
-
   function schemeFetch(request) {
     const { url } = request;
     if (stringStartsWith(url, "data:")) return fromData(request);
     if (stringStartsWith(url, "blob:")) return fromBlob(request);
-    if (stringStartsWith(url, "http:") || stringStartsWith(url, "https:")) return send(request);
     throw new SafeTypeError(`fetch: the scheme of ${url} is not supported.`);
   }
 
+  function overNetwork(request, signal) {
+    checkNetwork(request.url, "fetch");
+    const events = core.need("abort");
+    return new SafePromise((resolve, reject) => {
+      let ended = false;
+      let abort;
+      const onAbort = () => {
+        const reason = events.signalReason(signal);
+        reject(reason);
+        abort(reason);
+      };
+      const onEnd = () => {
+        ended = true;
+        events.removeAbortAlgorithm(signal, onAbort);
+      };
+      abort = start(request, (slots) => resolve(makeResponse(slots)), reject, onEnd);
+      if (events.isAborted(signal)) onAbort(); // by the stream of the request's body
+      else if (!ended) events.addAbortAlgorithm(signal, onAbort);
+    });
+  }
+
   const operations = {
-    fetch(input, init = undefined) {
+    fetch(input, init = {}) {
       try {
         requireArguments("fetch", arguments.length, 1);
         const request = requestOf(new Request(input, init));
         const signal = signalOf(request);
         const events = core.need("abort");
         if (events.isAborted(signal)) return promiseReject(events.signalReason(signal));
+        const { url } = request;
+        if (stringStartsWith(url, "http:") || stringStartsWith(url, "https:")) return overNetwork(request, signal);
         return new SafePromise((resolve) => resolve(makeResponse(schemeFetch(request))));
       } catch (error) {
         return promiseReject(error);
@@ -101,5 +121,7 @@ export default function fetchPart(core) {
   return {
     __proto__: null,
     Headers: headers.Headers, Request, Response, fetch: operations.fetch, bytesOfSource,
+    // For EventSource.
+    baseURL, checkNetwork, requestOf, open: start, mimeOf: bodies.mimeOf, addHeader: (slots, name, value) => headers.add(slots.headers, name, value),
   };
 }

@@ -1,7 +1,7 @@
 // Request (Fetch, 5.4: https://fetch.spec.whatwg.org/#request-class). There is no document and no origin: URLs must be
 // absolute, and what modes, credentials and caching would mean is kept but not acted on.
 
-export function makeRequests(core, headers, bodies) {
+export function makeRequests(core, headers, bodies, baseURL) {
   const {
     finish, isObject, native, requireArguments, SafeTypeError, stringToLowerCase, toBoolean, toByteString, toDictionary, toDOMString, toEnum, toUSVString,
   } = core;
@@ -51,7 +51,7 @@ export function makeRequests(core, headers, bodies) {
   }
 
   function parseURL(text) {
-    const record = url().parse(text, null);
+    const record = url().parse(text, baseURL());
     if (record === null) throw new SafeTypeError(`'${text}' is not an absolute URL; relative ones have no base here.`);
     if (record.username || record.password) throw new SafeTypeError("The URL of a request must not have a user name or a password.");
     return url().serialize(record);
@@ -83,7 +83,7 @@ export function makeRequests(core, headers, bodies) {
 
   function toReferrer(referrer) {
     if (referrer === "") return "";
-    const record = url().parse(referrer, null);
+    const record = url().parse(referrer, baseURL());
     if (record === null) throw new SafeTypeError(`'${referrer}' is not an absolute URL.`);
     return "about:client"; // no referrer can be of our origin, as we have none
   }

@@ -1,6 +1,6 @@
 // Response (Fetch, 5.5: https://fetch.spec.whatwg.org/#response-class).
 
-export function makeResponses(core, headers, bodies) {
+export function makeResponses(core, headers, bodies, baseURL) {
   const { finish, isObject, native, requireArguments, SafeRangeError, SafeTypeError, stringCharCodeAt, toByteString, toDictionary, toUnsignedShort, toUSVString } = core;
   const { Headers, slotsOf: headerSlots } = headers;
   let slotsOf, isResponse;
@@ -63,7 +63,7 @@ export function makeResponses(core, headers, bodies) {
       const text = toUSVString(url);
       const code = toUnsignedShort(status);
       const { parse, serialize } = core.need("url");
-      const record = parse(text, null);
+      const record = parse(text, baseURL());
       if (record === null) throw new SafeTypeError(`'${text}' is not an absolute URL; relative ones have no base here.`);
       if (code !== 301 && code !== 302 && code !== 303 && code !== 307 && code !== 308) throw new SafeRangeError(`The status ${code} is no redirect.`);
       const slots = newSlots(code, "");

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/ipc/client"
 	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/fetch"
 	"github.com/executord/executord/ipc/protocol"
 )
 
@@ -21,18 +23,21 @@ const defaultSocket = "/run/executord/executord.sock"
 
 // runCommand is executorctl run.
 type runCommand struct {
-	File         string        `arg:"" help:"The program; - reads standard input."`
-	Embedded     bool          `xor:"where" help:"Run in a worker of this process, without a service."`
-	Address      string        `xor:"where" placeholder:"ADDRESS" help:"The service: unix:/path or tcp://host:port. Default: $$EXECUTORD_ADDRESS, else unix:/run/executord/executord.sock where that is there, else as with --embedded."`
-	WorkerBinary string        `env:"EXECUTORD_WORKER_BINARY" placeholder:"FILE" help:"The executor-worker that --embedded runs. Default: beside this program, then in PATH."`
-	Tools        string        `placeholder:"FILE" help:"JSON file of tools: {provider: {tool: {command: [argv…]} | {value: …} | {error: message}}}. A command gets the arguments as a JSON array on standard input and answers with JSON on standard output."`
-	Input        string        `placeholder:"JSON" help:"Input of the program."`
-	Form         protocol.Form `enum:"auto,module,function,script" default:"auto" help:"What the text is: auto, module, function or script."`
-	CPU          limitFlag     `placeholder:"TIME" help:"Limit of CPU time, as 1s."`
-	Wall         limitFlag     `placeholder:"TIME" help:"Limit of the program's own time, without waiting for tools."`
-	Total        limitFlag     `placeholder:"TIME" help:"Limit of all its time."`
-	Heap         *int64        `placeholder:"MIB" help:"Limit of its JavaScript heap."`
-	JSON         bool          `name:"json" help:"Print the whole outcome as one line of JSON."`
+	File         string           `arg:"" help:"The program; - reads standard input."`
+	Embedded     bool             `xor:"where" help:"Run in a worker of this process, without a service."`
+	Address      string           `xor:"where" placeholder:"ADDRESS" help:"The service: unix:/path or tcp://host:port. Default: $$EXECUTORD_ADDRESS, else unix:/run/executord/executord.sock where that is there, else as with --embedded."`
+	WorkerBinary string           `env:"EXECUTORD_WORKER_BINARY" placeholder:"FILE" help:"The executor-worker that --embedded runs. Default: beside this program, then in PATH."`
+	Tools        string           `placeholder:"FILE" help:"JSON file of tools: {provider: {tool: {command: [argv…]} | {value: …} | {error: message}}}. A command gets the arguments as a JSON array on standard input and answers with JSON on standard output."`
+	Input        string           `placeholder:"JSON" help:"Input of the program."`
+	Form         protocol.Form    `enum:"auto,module,function,script" default:"auto" help:"What the text is: auto, module, function or script."`
+	Name         string           `placeholder:"NAME" help:"Name of the program in stack traces. Default: that of the file."`
+	Network      protocol.Network `enum:"none,host,direct" default:"none" help:"Where its requests go: none, host (this program performs them) or direct (the service does, as far as it allows)."`
+	Egress       daemon.Egress    `embed:"" prefix:"egress-"`
+	CPU          limitFlag        `placeholder:"TIME" help:"Limit of CPU time, as 1s."`
+	Wall         limitFlag        `placeholder:"TIME" help:"Limit of the program's own time, without waiting for tools."`
+	Total        limitFlag        `placeholder:"TIME" help:"Limit of all its time."`
+	Heap         *int64           `placeholder:"MIB" help:"Limit of its JavaScript heap."`
+	JSON         bool             `name:"json" help:"Print the whole outcome as one line of JSON."`
 }
 
 // Help is shown below the flags.
@@ -101,7 +106,13 @@ func (c *runCommand) request(w *world) (r executor.Request, err error) {
 	if r.Code, r.Name, err = c.source(w); err != nil {
 		return r, err
 	}
-	r.Form = c.Form
+	if c.Name != "" {
+		r.Name = c.Name
+	}
+	r.Form, r.Network = c.Form, c.Network
+	if c.Network == protocol.NetworkHost {
+		r.Fetch = fetch.Over(hostTransport())
+	}
 	r.Limits = protocol.Limits{
 		CPUMs: c.CPU.milliseconds(), WallMs: c.Wall.milliseconds(), TotalMs: c.Total.milliseconds(),
 	}
@@ -124,6 +135,14 @@ func (c *runCommand) request(w *world) (r executor.Request, err error) {
 		r.Provide(providers...)
 	}
 	return r, nil
+}
+
+// hostTransport performs requests as any program of the caller's would.
+func hostTransport() http.RoundTripper {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DisableCompression = true // package fetch decodes
+	t.MaxResponseHeaderBytes = protocol.MaxHeaderBytes
+	return t
 }
 
 // source reads the program, and not more than may be submitted.
@@ -187,5 +206,8 @@ func (c *runCommand) embedded(ctx context.Context) (executor.Executor, error) {
 	}
 	config := pool.Defaults()
 	config.Workers = 1
+	if config.Direct, err = c.Egress.Fetch(); err != nil {
+		return nil, err
+	}
 	return daemon.StartPool(ctx, binary, config)
 }

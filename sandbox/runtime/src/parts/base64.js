@@ -8,12 +8,13 @@ export default function base64(core) {
 
   const skip = 64;
   const codes = new Bytes(64);
-  const values = new Bytes(128).fill(255);
+  const values = new Bytes(128);
+  for (let i = 0; i < 128; i++) values[i] = 255;
   for (let i = 0; i < 64; i++) {
     codes[i] = stringCharCodeAt(alphabet, i);
     values[codes[i]] = i;
   }
-  for (const space of [9, 10, 12, 13, 32]) values[space] = skip;
+  values[9] = values[10] = values[12] = values[13] = values[32] = skip;
 
   // Infra, "forgiving-base64 decode" (https://infra.spec.whatwg.org/#forgiving-base64-decode); undefined for failure.
   function decode(text) {
@@ -43,7 +44,7 @@ export default function base64(core) {
   }
 
   function encode(text) {
-    const bytes = new Bytes(Math.ceil(text.length / 3) * 4);
+    const bytes = new Bytes(core.floor((text.length + 2) / 3) * 4);
     let to = 0;
     for (let i = 0; i < text.length; i += 3) {
       const a = stringCharCodeAt(text, i);

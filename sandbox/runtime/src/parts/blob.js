@@ -243,7 +243,11 @@ export default function blob(core) {
   const revokeObjectURL = (url) => {
     core.mapDelete(urls, url);
   };
-  const resolveObjectURL = (url) => core.mapGet(urls, url);
+  /** The blob of a blob: URL, whose fragment is passed over; undefined when it names none. */
+  const resolveObjectURL = (url) => {
+    const at = core.stringIndexOf(url, "#");
+    return core.mapGet(urls, at < 0 ? url : core.stringSlice(url, 0, at));
+  };
 
   return {
     __proto__: null,

@@ -43,6 +43,10 @@ export const parts = {
   blob: { interfaces: ["Blob", "File"] },
   formdata: { interfaces: ["FormData"] },
   fetch: { interfaces: ["Headers", "Request", "Response"], operations: ["fetch"] },
+  filereader: { interfaces: ["FileReader", "ProgressEvent"] },
+  broadcastchannel: { interfaces: ["BroadcastChannel"] },
+  filereader: { interfaces: ["FileReader", "ProgressEvent"] },
+  broadcastchannel: { interfaces: ["BroadcastChannel"] },
   eventsource: { interfaces: ["EventSource"] },
 };
 

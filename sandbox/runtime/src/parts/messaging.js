@@ -2,14 +2,15 @@
 // cloned when it is posted, and delivered by a task of its own.
 
 export default function messaging(core) {
-  const { EventTarget, finish, illegalConstructor, isObject, makeException, need, requireArguments, symbolIterator } = core;
+  const { define, EventTarget, finish, illegalConstructor, isObject, list, makeException, need, push, requireArguments, symbolIterator } = core;
   const { Event, fire, handlerAttributes } = need("events");
   const token = {};
 
   class State {
     port;
     other = null; // the state of the entangled port
-    queue = []; // of {value, ports}
+    queue = list(); // of {data, ports}
+    next = 0; // in queue
     enabled = false;
     detached = false;
     constructor(port) {
@@ -77,24 +78,33 @@ export default function messaging(core) {
     const { value, twins } = need("clone").cloneWithTransfer(message, list);
     if (target === null || doomed) return;
     const ports = [];
-    for (let i = 0; i < twins.length; i++) if (isPort(twins[i])) ports[ports.length] = twins[i];
+    for (let i = 0; i < twins.length; i++) if (isPort(twins[i])) define(ports, ports.length, twins[i]);
     // The clone may have run code of the program that moved the other end.
     const receiver = state.other ?? target;
-    receiver.queue[receiver.queue.length] = { __proto__: null, data: value, ports };
+    push(receiver.queue, { __proto__: null, data: value, ports });
     if (receiver.enabled) schedule(receiver);
   }
 
   const schedule = (state) => core.startTimer(() => deliver(state), 0);
 
   function deliver(state) {
-    const message = state.queue.shift();
-    if (message !== undefined) fire(state.port, need("kinds").MessageEvent, "message", message);
+    const { queue, next } = state;
+    if (next === queue.length) return; // the queue went with the port
+    const message = queue[next];
+    queue[state.next++] = undefined;
+    if (state.next === queue.length) renew(state);
+    fire(state.port, need("kinds").MessageEvent, "message", message);
+  }
+
+  function renew(state) {
+    state.queue = list();
+    state.next = 0;
   }
 
   function enable(state) {
     if (state.enabled || state.detached) return;
     state.enabled = true;
-    for (let i = 0; i < state.queue.length; i++) schedule(state);
+    for (let i = state.next; i < state.queue.length; i++) schedule(state);
   }
 
   function entangle(a, b) {
@@ -116,7 +126,8 @@ export default function messaging(core) {
     const state = stateOf(port);
     const next = stateOf(new MessagePort(token));
     next.queue = state.queue;
-    state.queue = [];
+    next.next = state.next;
+    renew(state);
     if (state.other !== null) entangle(next, state.other);
     state.other = null;
     state.detached = true;

@@ -7,11 +7,11 @@ import { makePlatform } from "./platform.js";
 export default function clone(core) {
   const { checkGlobal, defineProperty, getPrototypeOf, hasOwn, makeException, native, need, ownKeys, requireArguments, stackOf, toDictionary, toSequence } = core;
   const { copierOf, isException, watchNames } = need("exception");
-  const { isArray } = Array;
-  const SafeMap = Map;
-  const SafeSet = Set;
+  const {
+    isArray, list, mapClear, mapEntries, mapGet, mapHas, mapIteratorNext, mapSet, push, SafeMap, setAdd, setClear, setIteratorNext, setValues,
+  } = core;
 
-  const cloners = [];
+  const cloners = list();
 
   /**
    * Lets the objects of a class be cloned or transferred. is(object) is the brand check, by default the prototype chain;
@@ -24,7 +24,7 @@ export default function clone(core) {
       for (let p = getPrototypeOf(object); p !== null; p = getPrototypeOf(p)) if (p === prototype) return true;
       return false;
     };
-    cloners[cloners.length] = { is, clone, transfer, canTransfer };
+    push(cloners, { __proto__: null, is, clone, transfer, canTransfer });
   }
 
   function clonerOf(object) {
@@ -38,34 +38,34 @@ export default function clone(core) {
   }
 
   // 2.7.7 StructuredSerializeWithTransfer, step 2: what is in the list.
-  function sortTransfer(list) {
-    const seen = new SafeSet();
-    const buffers = [];
-    const objects = [];
-    for (let i = 0; i < list.length; i++) {
-      const object = list[i];
-      if (seen.has(object)) fail("The transfer list holds an object twice.");
-      seen.add(object);
+  function sortTransfer(items) {
+    const seen = new SafeMap();
+    const buffers = list();
+    const objects = list();
+    for (let i = 0; i < items.length; i++) {
+      const object = items[i];
+      if (mapHas(seen, object)) fail("The transfer list holds an object twice.");
+      mapSet(seen, object, true);
       if (native.classOf(object) === "ArrayBuffer") {
         if (core.bufferDetached(object)) fail("An ArrayBuffer is detached and could not be cloned.");
-        buffers[buffers.length] = object;
+        push(buffers, object);
         continue;
       }
       const cloner = native.classOf(object) === "Object" ? clonerOf(object) : undefined;
       if (cloner?.transfer === undefined) fail("A value of the transfer list is not transferable.");
       if (cloner.canTransfer?.(object) === false) fail("An object of the transfer list is locked, or was transferred before.");
-      objects[objects.length] = { object, cloner };
+      push(objects, { __proto__: null, object, cloner });
     }
     return { buffers, objects };
   }
 
-  /** Clones value, moving the objects of the list; returns {value, twins}, the twins in the order of the list. */
-  function cloneWithTransfer(value, list) {
-    const { buffers, objects } = sortTransfer(list);
+  /** Clones value, moving the items; returns {value, twins}, the twins of those that are no buffers in their order. */
+  function cloneWithTransfer(value, items) {
+    const { buffers, objects } = sortTransfer(items);
     const moved = new SafeMap(); // object to its twin, undefined before the move
-    for (let i = 0; i < objects.length; i++) moved.set(objects[i].object, undefined);
+    for (let i = 0; i < objects.length; i++) mapSet(moved, objects[i].object, undefined);
     const cloneHost = (object, writing) => {
-      if (moved.has(object)) return writing ? undefined : moved.get(object);
+      if (mapHas(moved, object)) return writing ? undefined : mapGet(moved, object);
       const cloner = clonerOf(object);
       if (cloner?.clone === undefined) fail(`#<${nameOf(object)}> could not be cloned.`);
       return cloner.clone(object);
@@ -74,12 +74,12 @@ export default function clone(core) {
       for (let i = 0; i < objects.length; i++) {
         const { object, cloner } = objects[i];
         if (cloner.canTransfer?.(object) === false) fail("An object of the transfer list is locked, or was transferred before.");
-        moved.set(object, cloner.transfer(object));
+        mapSet(moved, object, cloner.transfer(object));
       }
     };
     const copy = withExceptions(() => native.clone(value, buffers, cloneHost, transfer, fail));
-    const twins = [];
-    for (let i = 0; i < objects.length; i++) twins[i] = moved.get(objects[i].object);
+    const twins = list();
+    for (let i = 0; i < objects.length; i++) push(twins, mapGet(moved, objects[i].object));
     return { __proto__: null, value: copy, twins };
   }
 
@@ -87,7 +87,7 @@ export default function clone(core) {
   // then the error's stack gives way to a mark, by which the copy is found and replaced.
   let marks;
   function withExceptions(run) {
-    const met = [];
+    const met = list();
     const outer = marks;
     marks = new SafeMap();
     const own = marks;
@@ -96,9 +96,9 @@ export default function clone(core) {
       const copy = copierOf(error);
       const before = core.getOwnPropertyDescriptor(error, "stack");
       if (before === undefined || !before.configurable || marks !== own) return;
-      if (!Reflect.defineProperty(error, "stack", { __proto__: null, value: mark, writable: true, enumerable: false, configurable: true })) return;
-      own.set(mark, { copy, made: undefined });
-      met[met.length] = { error, before };
+      if (!defineProperty(error, "stack", { __proto__: null, value: mark, writable: true, enumerable: false, configurable: true })) return;
+      mapSet(own, mark, { __proto__: null, copy, made: undefined });
+      push(met, { __proto__: null, error, before });
     });
     try {
       const copy = run();
@@ -106,32 +106,33 @@ export default function clone(core) {
     } finally {
       marks = outer;
       if (outer === undefined) watchNames(undefined);
-      for (let i = 0; i < met.length; i++) defineProperty(met[i].error, "stack", met[i].before);
+      for (let i = 0; i < met.length; i++) defineProperty(met[i].error, "stack", core.setPrototypeOf(met[i].before, null));
     }
   }
 
   // Walks a fresh copy, which has data properties only, and puts the copies of DOMExceptions in their places.
   function replaceMarks(root, own) {
-    const seen = new SafeSet();
-    const open = [];
+    const seen = new SafeMap();
+    const open = list();
+    let next = 0; // in open
     const visit = (value) => {
       if (typeof value !== "object" || value === null) return value;
       const kind = native.classOf(value);
       if (kind === "Error") {
-        const mark = own.get(stackOf(value));
+        const mark = mapGet(own, stackOf(value));
         if (mark !== undefined) return (mark.made ??= mark.copy());
       }
-      if (!seen.has(value)) {
-        seen.add(value);
+      if (!mapHas(seen, value)) {
+        mapSet(seen, value, true);
         if (kind === "Map" || kind === "Set" || kind === "Error" || kind === "Array" || (kind === "Object" && clonerOf(value) === undefined)) {
-          open[open.length] = { value, kind };
+          push(open, { __proto__: null, value, kind });
         }
       }
       return value;
     };
     const result = visit(root);
-    while (open.length > 0) {
-      const { value, kind } = open.pop();
+    while (next < open.length) {
+      const { value, kind } = open[next++];
       if (kind === "Map") visitMap(value, visit);
       else if (kind === "Set") visitSet(value, visit);
       else visitProperties(value, kind === "Error" ? ["cause"] : ownKeys(value), visit);
@@ -149,15 +150,19 @@ export default function clone(core) {
   }
 
   function visitMap(map, visit) {
-    const entries = [...map];
-    map.clear();
-    for (const [key, value] of entries) map.set(visit(key), visit(value));
+    const entries = list();
+    const iterator = mapEntries(map);
+    for (let step = mapIteratorNext(iterator); !step.done; step = mapIteratorNext(iterator)) push(entries, step.value);
+    mapClear(map);
+    for (let i = 0; i < entries.length; i++) mapSet(map, visit(entries[i][0]), visit(entries[i][1]));
   }
 
   function visitSet(set, visit) {
-    const values = [...set];
-    set.clear();
-    for (const value of values) set.add(visit(value));
+    const values = list();
+    const iterator = setValues(set);
+    for (let step = setIteratorNext(iterator); !step.done; step = setIteratorNext(iterator)) push(values, step.value);
+    setClear(set);
+    for (let i = 0; i < values.length; i++) setAdd(set, visit(values[i]));
   }
 
   const learn = makePlatform(core, { register, cloneWithTransfer });
@@ -179,9 +184,9 @@ export default function clone(core) {
     structuredClone(value, options = undefined) {
       checkGlobal(this);
       requireArguments("structuredClone", arguments.length, 1);
-      const list = transferOf(options);
-      if (isException(value) && list.length === 0) return copierOf(value)();
-      return cloneWithTransfer(value, list).value;
+      const items = transferOf(options);
+      if (isException(value) && items.length === 0) return copierOf(value)();
+      return cloneWithTransfer(value, items).value;
     },
   };
 

@@ -8,7 +8,7 @@ import { makeStreams } from "./streams.js";
 export default function encoding(core) {
   const {
     finish, native, requireArguments, SafeRangeError, SafeTypeError, stringCharCodeAt, stringSlice, toBoolean, toDictionary, toDOMString, toUSVString,
-    typedArrayTag, isView,
+    typedArrayBuffer, typedArrayByteOffset, typedArrayLength, typedArrayTag, isView,
   } = core;
   const { bytesOf } = makeBuffers(core);
   const decoderFor = makeDecoders(core);
@@ -107,5 +107,21 @@ export default function encoding(core) {
   }
   finish(TextEncoder, { __proto__: null, name: "TextEncoder" });
 
-  return { __proto__: null, TextDecoder, TextEncoder, encodingOf, ...makeStreams(core, Decoding, bytesOf) };
+  // "BOM sniff" (6).
+  function encodingOfMark(bytes) {
+    if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return "utf-8";
+    if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
+    return bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : undefined;
+  }
+
+  /** "decode" (6): a byte order mark decides, else the encoding of that name; wrong bytes are replaced. */
+  function decode(bytes, name) {
+    const marked = encodingOfMark(bytes);
+    if (marked === undefined && name === "replacement") return typedArrayLength(bytes) > 0 ? "\ufffd" : "";
+    const skip = marked === undefined ? 0 : marked === "utf-8" ? 3 : 2;
+    const rest = new core.Bytes(typedArrayBuffer(bytes), typedArrayByteOffset(bytes) + skip, typedArrayLength(bytes) - skip);
+    return decoderFor(marked ?? name, false)(rest, false);
+  }
+
+  return { __proto__: null, TextDecoder, TextEncoder, encodingOf, decode, ...makeStreams(core, Decoding, bytesOf) };
 }

@@ -2,7 +2,7 @@
 // target alone. Event handler attributes (HTML, 8.1.8.1, https://html.spec.whatwg.org/#event-handlers).
 
 export function makeTarget(core, { eventInternals: internals }) {
-  const { apply, defineProperty, global, isObject, makeException, need, requireArguments, SafeTypeError, toBoolean, toDictionary, toDOMString } = core;
+  const { apply, defineProperty, global, isObject, list, makeException, need, push, requireArguments, SafeTypeError, toBoolean, toDictionary, toDOMString } = core;
   const { createEvent, isEvent } = internals;
 
   class Identity {
@@ -13,7 +13,7 @@ export function makeTarget(core, { eventInternals: internals }) {
 
   // What the runtime knows of a target.
   class State {
-    listeners = []; // replaced, never changed while it is walked
+    listeners = list(); // replaced, never changed while it is walked
     handlers = undefined; // name of an event to its handler
     onChange = undefined; // called when listeners come or go
   }
@@ -65,17 +65,17 @@ export function makeTarget(core, { eventInternals: internals }) {
 
   function append(state, listener) {
     const { listeners } = state;
-    const next = [];
-    for (let i = 0; i < listeners.length; i++) next[i] = listeners[i];
-    next[next.length] = listener;
+    const next = list();
+    for (let i = 0; i < listeners.length; i++) push(next, listeners[i]);
+    push(next, listener);
     state.listeners = next;
     state.onChange?.();
   }
 
   function remove(state, at) {
     const { listeners } = state;
-    const next = [];
-    for (let i = 0; i < listeners.length; i++) if (i !== at) next[next.length] = listeners[i];
+    const next = list();
+    for (let i = 0; i < listeners.length; i++) if (i !== at) push(next, listeners[i]);
     listeners[at].removed = true;
     state.listeners = next;
     state.onChange?.();

@@ -121,6 +121,14 @@ export function makeBodies(core, headers, mime) {
     });
   }
 
+  const parameterOfType = (type, name) => {
+    const parsed = mime.parse(type);
+    return parsed === null ? undefined : mime.parameterOf(parsed, name);
+  };
+  const parameterOfType = (type, name) => {
+    const parsed = mime.parse(type);
+    return parsed === null ? undefined : mime.parameterOf(parsed, name);
+  };
   const mimeOf = (slots) => mime.extract(headers.get(slots.headers, "content-type"));
 
   function toForm(slots, bytes) {
@@ -132,7 +140,7 @@ export function makeBodies(core, headers, mime) {
       return forms.parseMultipart(bytes, boundary);
     }
     if (type !== null && type.essence === "application/x-www-form-urlencoded") {
-      return forms.makeForm(core.need("url").parseForm(blobs().decode(bytes)));
+      return forms.makeForm(core.need("url").parseForm(native.utf8Decode(bytes, false)));
     }
     throw new SafeTypeError("The body is neither multipart/form-data nor application/x-www-form-urlencoded.");
   }
@@ -182,5 +190,5 @@ export function makeBodies(core, headers, mime) {
     for (let i = 0; i < keys.length; i++) core.defineProperty(constructor.prototype, keys[i], core.getOwnPropertyDescriptor(members, keys[i]));
   }
 
-  return { __proto__: null, Body, toBodyInit, mixIn, textBody, mimeOf };
+  return { __proto__: null, Body, toBodyInit, mixIn, textBody, mimeOf, parameterOfType };
 }

@@ -46,10 +46,11 @@ export default function fetchPart(core) {
   function fromBlob(request) {
     const url = withoutFragment(request.url);
     const blobs = core.need("blob");
-    const blob = request.method === "GET" ? blobs.resolveObjectURL(url) : undefined;
+    const blob = request.method === "GET" ? request.blob ?? blobs.resolveObjectURL(url) : undefined;
     if (blob === undefined) throw new SafeTypeError("fetch: the blob: URL names no blob, or the method is not GET.");
-    const slots = respond(url, 200, "OK", blobs.bytesOfBlob(blob), blobs.typeOfBlob(blob));
-    headers.add(slots.headers, "Content-Length", `${blob.size}`);
+    const bytes = blobs.bytesOfBlob(blob);
+    const slots = respond(url, 200, "OK", bytes, blobs.typeOfBlob(blob));
+    headers.add(slots.headers, "Content-Length", `${core.typedArrayByteLength(bytes)}`);
     return slots;
   }
 
@@ -121,6 +122,8 @@ export default function fetchPart(core) {
   return {
     __proto__: null,
     Headers: headers.Headers, Request, Response, fetch: operations.fetch, bytesOfSource,
+    parameterOfType: bodies.parameterOfType, // for FileReader
+    parameterOfType: bodies.parameterOfType, // for FileReader
     // For EventSource.
     baseURL, checkNetwork, requestOf, open: start, mimeOf: bodies.mimeOf, addHeader: (slots, name, value) => headers.add(slots.headers, name, value),
   };

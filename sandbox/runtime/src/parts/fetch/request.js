@@ -39,7 +39,7 @@ export function makeRequests(core, headers, bodies, baseURL) {
   const plain = () => ({
     __proto__: null, method: "GET", url: undefined, referrer: "about:client", referrerPolicy: "", mode: "cors", credentials: "same-origin",
     cache: "default", redirect: "follow", integrity: "", keepalive: false, body: null, headers: undefined, headersObject: undefined, parent: null,
-    signal: undefined,
+    signal: undefined, blob: undefined,
   });
 
   const upper = { __proto__: null, delete: "DELETE", get: "GET", head: "HEAD", options: "OPTIONS", post: "POST", put: "PUT" };
@@ -61,6 +61,8 @@ export function makeRequests(core, headers, bodies, baseURL) {
     if (!isRequest(input)) {
       const slots = plain();
       slots.url = parseURL(toUSVString(input));
+      // URL, 4.4: the blob that a blob: URL names when it is parsed, whatever is revoked later.
+      if (core.stringStartsWith(slots.url, "blob:")) slots.blob = core.need("blob").resolveObjectURL(slots.url);
       return slots;
     }
     const from = slotsOf(input);

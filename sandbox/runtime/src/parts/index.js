@@ -45,8 +45,6 @@ export const parts = {
   fetch: { interfaces: ["Headers", "Request", "Response"], operations: ["fetch"] },
   filereader: { interfaces: ["FileReader", "ProgressEvent"] },
   broadcastchannel: { interfaces: ["BroadcastChannel"] },
-  filereader: { interfaces: ["FileReader", "ProgressEvent"] },
-  broadcastchannel: { interfaces: ["BroadcastChannel"] },
   eventsource: { interfaces: ["EventSource"] },
 };
 

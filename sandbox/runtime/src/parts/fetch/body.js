@@ -125,10 +125,6 @@ export function makeBodies(core, headers, mime) {
     const parsed = mime.parse(type);
     return parsed === null ? undefined : mime.parameterOf(parsed, name);
   };
-  const parameterOfType = (type, name) => {
-    const parsed = mime.parse(type);
-    return parsed === null ? undefined : mime.parameterOf(parsed, name);
-  };
   const mimeOf = (slots) => mime.extract(headers.get(slots.headers, "content-type"));
 
   function toForm(slots, bytes) {

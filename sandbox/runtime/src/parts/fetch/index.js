@@ -123,7 +123,6 @@ export default function fetchPart(core) {
     __proto__: null,
     Headers: headers.Headers, Request, Response, fetch: operations.fetch, bytesOfSource,
     parameterOfType: bodies.parameterOfType, // for FileReader
-    parameterOfType: bodies.parameterOfType, // for FileReader
     // For EventSource.
     baseURL, checkNetwork, requestOf, open: start, mimeOf: bodies.mimeOf, addHeader: (slots, name, value) => headers.add(slots.headers, name, value),
   };

@@ -11,12 +11,6 @@ import (
 	"github.com/executord/executord/sandbox/v8"
 )
 
-// Bounds on values that no setting moves: they keep the walk over a value from exhausting the native stack.
-const (
-	valueDepth = 500
-	valueNodes = 1 << 20
-)
-
 // pollBackground is how often the loop looks for tasks of V8 while it does something in the background that will not
 // wake the loop, and maxBackground how long it believes that something still comes of it.
 const (
@@ -136,7 +130,7 @@ func (e *execution) play(analyze entry.Analyze) ([]byte, *protocol.Error) {
 func (e *execution) begin() error {
 	l := e.request.Limits
 	return e.iso.Begin(e.config(), v8.Limits{
-		HeapBytes: l.HeapBytes, BufferBytes: l.BufferBytes, MessageBytes: l.MessageBytes, Depth: valueDepth, Nodes: valueNodes,
+		HeapBytes: l.HeapBytes, BufferBytes: l.BufferBytes, MessageBytes: l.MessageBytes, Depth: protocol.MaxValueDepth, Nodes: protocol.MaxValueParts,
 	})
 }
 

@@ -25,6 +25,9 @@ func (e *execution) outcome(err error) *protocol.Error {
 	if v.Kind == v8.KindMemory && v.Message == "" {
 		return e.memoryError()
 	}
+	if v.Kind == v8.KindInput {
+		return protocol.FieldError("input", "%s", v.Message)
+	}
 	if v.Kind == v8.KindSyntax && e.program != nil && v.File == e.request.Name {
 		return e.outcome(e.program.SyntaxError(v.Message, v.Line, v.Column))
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	goruntime "runtime"
 
+	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/sandbox/runtime"
 	"github.com/executord/executord/sandbox/v8"
 )
@@ -60,7 +61,7 @@ func makeCache(blob []byte, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer iso.Close()
-	if err := iso.Begin(`{"providers":[]}`, v8.Limits{HeapBytes: 256 << 20, BufferBytes: 64 << 20, Depth: valueDepth, Nodes: valueNodes, MessageBytes: 1 << 20}); err != nil {
+	if err := iso.Begin(`{"providers":[]}`, v8.Limits{HeapBytes: 256 << 20, BufferBytes: 64 << 20, Depth: protocol.MaxValueDepth, Nodes: protocol.MaxValueParts, MessageBytes: 1 << 20}); err != nil {
 		return nil, err
 	}
 	if err := iso.Run("warm.js", runtime.PartWarm(name), false, nil); err != nil {
@@ -69,7 +70,24 @@ func makeCache(blob []byte, name string) ([]byte, error) {
 	if _, err := iso.Drain(); err != nil {
 		return nil, err
 	}
+	if name == codecPart {
+		if err := warmCodec(iso); err != nil {
+			return nil, err
+		}
+	}
 	return iso.PartCache(name)
+}
+
+// codecPart is the part that the value codec wakes, which no name of a program's does.
+const codecPart = "values"
+
+func warmCodec(iso *v8.Isolate) error {
+	const all = `[new URL("https://example.com/"), new Blob(["warm"]), new Request("https://example.com/"), new Response("warm")]`
+	text, err := iso.RoundTrip(all, true, 1<<20)
+	if err == nil {
+		_, err = iso.RoundTrip(string(text), false, 1<<20)
+	}
+	return err
 }
 
 // partsOnly is the host of an isolate that only warms parts.

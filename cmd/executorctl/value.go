@@ -107,6 +107,19 @@ func (p *shower) object(v any, depth int) {
 			p.b.WriteString(" => ")
 			p.value(v.Entries[i].Value, depth+1)
 		})
+	case *protocol.FormData:
+		p.block("FormData {", "}", len(v.Entries), depth, func(i int) {
+			p.b.WriteString(key(v.Entries[i].Name) + ": ")
+			p.value(v.Entries[i].Value, depth+1)
+		})
+	case *protocol.Headers:
+		p.headers("Headers {", v.List, depth)
+	case *protocol.RequestValue:
+		p.headers("Request "+v.Method+" "+strconv.Quote(v.URL)+" {", v.Headers, depth)
+		p.body(v.Body)
+	case *protocol.ResponseValue:
+		p.headers(strings.TrimRight(fmt.Sprintf("Response %d %s", v.Status, v.StatusText), " ")+" {", v.Headers, depth)
+		p.body(v.Body)
 	case *protocol.ErrorValue:
 		p.b.WriteString(v.Error())
 		if len(v.Props) > 0 {
@@ -126,8 +139,11 @@ func (p *shower) leaf(v any) {
 	case *protocol.URL:
 		p.b.WriteString("URL " + strconv.Quote(v.Href))
 	case *protocol.Buffer:
-		shown := v.Data[:min(len(v.Data), maxShownBytes)]
-		fmt.Fprintf(&p.b, "%s(%d bytes) <% x>", v.Kind, len(v.Data), shown)
+		p.bytes(v.Kind, v.Data)
+	case *protocol.Blob:
+		p.bytes(strings.TrimRight("Blob "+v.Type, " "), v.Data)
+	case *protocol.File:
+		p.bytes(strings.TrimRight("File "+strconv.Quote(v.Name)+" "+v.Type, " "), v.Data)
 	case *protocol.Boxed:
 		p.b.WriteString("Object(")
 		p.value(v.Value, 0)
@@ -135,6 +151,23 @@ func (p *shower) leaf(v any) {
 	default:
 		fmt.Fprintf(&p.b, "[%T]", v)
 	}
+}
+
+// bytes writes bytes after what they are.
+func (p *shower) bytes(what string, data []byte) {
+	fmt.Fprintf(&p.b, "%s(%d bytes) <% x>", what, len(data), data[:min(len(data), maxShownBytes)])
+}
+
+func (p *shower) body(data []byte) {
+	if data != nil {
+		p.bytes(" ", data)
+	}
+}
+
+func (p *shower) headers(open string, list []protocol.Header, depth int) {
+	p.block(open, "}", len(list), depth, func(i int) {
+		p.b.WriteString(key(list[i].Name) + ": " + strconv.Quote(list[i].Value))
+	})
 }
 
 func (p *shower) members(before string, members []protocol.Member, depth int) {

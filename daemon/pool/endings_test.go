@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -106,6 +107,9 @@ var lies = []struct {
 	{"error that never ran", []string{`throw {"type":"overloaded","message":""}`}},
 	{"error that is the pool's", []string{`throw {"type":"worker_crashed","message":"","reason":"signal:SIGSEGV"}`}},
 	{"error with the pool's fields", []string{`throw {"type":"exception","message":"","retryAfterMs":5}`}},
+	{"fault with a parameter that it does not read", []string{`throw {"type":"invalid_params","message":"","field":"code"}`}},
+	{"fault with no parameter", []string{`throw {"type":"invalid_params","message":""}`}},
+	{"exception with a field", []string{`throw {"type":"exception","message":"","field":"input"}`}},
 	{"cancelled though nobody did", []string{`throw {"type":"cancelled","message":""}`}},
 	{"call without a number", []string{"callnumber 0", "hang"}},
 	{"call with a number twice", []string{"callnumber 1", "callnumber 1", "hang"}},
@@ -235,4 +239,16 @@ func TestStderrReachesTheOperator(t *testing.T) {
 			t.Errorf("event %+v", e)
 		}
 	}
+}
+
+// TestInputThatTheWorkerRefuses: nothing ran, so there is no outcome; the worker goes on.
+func TestInputThatTheWorkerRefuses(t *testing.T) {
+	b := childBench(t, testConfig())
+	r := script(`throw {"type":"invalid_params","message":"no","field":"input"}`)
+	out, err := b.Execute(t.Context(), r)
+	var fault *protocol.Error
+	if out != nil || !errors.As(err, &fault) || fault.Type != protocol.InvalidParams || fault.Field != "input" || fault.Message != "no" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	b.works()
 }

@@ -117,6 +117,9 @@ func (p *Pool) Execute(ctx context.Context, r executor.Request) (*protocol.Outco
 	run.logs.read.Wait()
 	run.starting.Wait()
 	p.report(run)
+	if e := run.out.Error; e != nil && e.Type == protocol.InvalidParams { // its input could not be given to it
+		return nil, e
+	}
 	return run.out, nil
 }
 

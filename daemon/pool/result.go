@@ -11,13 +11,17 @@ import (
 // errorBytes is what the JSON text of an error may have beyond the values in it, which count as a result.
 const errorBytes = 1 << 20
 
-// claims are the error types that a result may have. Cancelled needs a cancellation besides.
+// claims are the error types that a result may have. Cancelled needs a cancellation besides, and only the input can be
+// found invalid so late: what is in its tags is not looked at before.
 var claims = map[protocol.Type]bool{
 	protocol.Exception: true, protocol.Syntax: true, protocol.Module: true,
 	protocol.CPUTimeout: true, protocol.WallTimeout: true, protocol.TotalTimeout: true, protocol.MemoryLimit: true,
 	protocol.ResultTooLarge: true, protocol.ResultUnserializable: true, protocol.ToolLimit: true,
-	protocol.Deadlock: true, protocol.Cancelled: true,
+	protocol.Deadlock: true, protocol.Cancelled: true, protocol.InvalidParams: true,
 }
+
+// inputField is the one parameter that a worker may find fault with.
+const inputField = "input"
 
 // bounds are the widest for values, at n bytes.
 func bounds(n int64) protocol.Bounds {
@@ -45,7 +49,9 @@ func checkResult(m worker.Result, l protocol.Limits, cancelled bool) (protocol.V
 		return nil, nil, violationf("a result may not say %.40q", string(fault.Type))
 	case fault.Type == protocol.Cancelled && !cancelled:
 		return nil, nil, violationf("a result says cancelled, but nobody cancelled")
-	case fault.Reason != "" || fault.Field != "" || fault.RetryAfterMs != 0:
+	case (fault.Type == protocol.InvalidParams) != (fault.Field == inputField), fault.Field != "" && fault.Field != inputField:
+		return nil, nil, violationf("a result may not say %.40q of %.40q", string(fault.Type), fault.Field)
+	case fault.Reason != "" || fault.RetryAfterMs != 0:
 		return nil, nil, violationf("an error of a result has fields that are not the worker's to fill")
 	}
 	return nil, fault, nil

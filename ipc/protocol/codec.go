@@ -21,6 +21,10 @@ import (
 //	Uint8Array                         {"@bytes":base64}
 //	ArrayBuffer, other views           {"@buffer":[kind,base64]}: the visible bytes, little-endian
 //	boxed primitive                    {"@boxed":[primitive]}
+//	Blob, File                         {"@blob":{"type":…,"data":bytes}}, {"@file":{"name":…,"type":…,"lastModified":ms,"data":bytes}}
+//	Headers, FormData                  {"@headers":[[name,value]…]}, {"@formdata":[[name,string or File]…]}
+//	Request                            {"@request":{"method":…,"url":…,"headers":[[name,value]…],"body":bytes or null,…options}}
+//	Response                           {"@response":{"status":…,"statusText":…,"url":…,"headers":[[name,value]…],"body":bytes or null,…}}
 //	string with lone surrogates        {"@utf16":base64 of little-endian code units}
 //	object seen before                 {"@ref":pointer}
 //	function in a retained result      {"@handle":id}
@@ -32,7 +36,9 @@ import (
 // {"@hole":5} counts one.
 //
 // Keys, and the strings inside tags that are no Values (a message, a source), say a lone surrogate with the escape of
-// JSON, as "\ud800". Base64 is that of RFC 4648 with padding. Arrays carry their indices only. An object has each key
+// JSON, as "\ud800". Bytes inside the tags of the web's interfaces are {"@bytes":base64} without identity; their members
+// are those of RequestValue and its like, optional ones left out where they say nothing. A BigInt has at most
+// MaxBigIntBits. Base64 is that of RFC 4648 with padding. Arrays carry their indices only. An object has each key
 // once; "__proto__" is a key like any other. Numbers have the range of float64.
 //
 // Decode and Encode are exact: the types below hold every such value, and pointers to them its identity. Marshal and
@@ -121,7 +127,13 @@ var elementBytes = map[string]int{
 	"Float64Array": 8, "BigInt64Array": 8, "BigUint64Array": 8,
 }
 
+// MaxBigIntBits bounds a BigInt: writing and reading a longer one in decimal takes time that grows faster than its
+// length, and cannot be interrupted.
+const MaxBigIntBits = 1 << 16
+
 const (
+	// maxBigIntDigits is the number of digits of the largest BigInt.
+	maxBigIntDigits = 19729
 	// maxDateMs is the largest time value of ECMA-262, section 21.4.1.1.
 	maxDateMs = 8.64e15
 	// maxArrayLength is the largest length of an array.

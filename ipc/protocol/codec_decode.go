@@ -139,6 +139,10 @@ func (d *decoder) tagged(n int32, tag string, body int32) (any, error) {
 		e := &ErrorValue{Name: "Error"}
 		d.made[n] = e
 		return e, d.errorValue(n, body, e)
+	case "@formdata":
+		f := &FormData{}
+		d.made[n] = f
+		return f, d.form(n, body, f, d.value)
 	case "@ref":
 		return d.ref(n, body)
 	}

@@ -108,11 +108,15 @@ func (e *encoder) value(v any, at *spot) error {
 	if err := e.count(); err != nil {
 		return err
 	}
+	if isTooLong(v) {
+		return fail(at, "a BigInt has more than %d bits", MaxBigIntBits)
+	}
 	if e.primitive(v) {
 		return nil
 	}
 	switch v.(type) {
-	case *Object, *Array, *Map, *Set, *ErrorValue, *Date, *RegExp, *URL, *Buffer, *Boxed:
+	case *Object, *Array, *Map, *Set, *ErrorValue, *Date, *RegExp, *URL, *Buffer, *Boxed,
+		*Blob, *File, *Headers, *FormData, *RequestValue, *ResponseValue:
 		if reflect.ValueOf(v).IsNil() {
 			e.put("null")
 			return nil
@@ -128,6 +132,12 @@ func (e *encoder) value(v any, at *spot) error {
 		return e.goValue(v, reflect.ValueOf(v), at)
 	}
 	return fail(at, "%T is no type of the codec", v)
+}
+
+// isTooLong tells that v is a BigInt of more than MaxBigIntBits.
+func isTooLong(v any) bool {
+	i, ok := v.(*big.Int)
+	return ok && i != nil && i.BitLen() > MaxBigIntBits
 }
 
 // primitive writes v if it is a primitive.
@@ -222,12 +232,14 @@ func (e *encoder) shared(v any, at *spot) error {
 	case *Buffer:
 		return e.buffer(v, at)
 	case *Boxed:
-		if !isBoxable(v.Value) {
+		if !isBoxable(v.Value) || isTooLong(v.Value) {
 			return fail(at, "%T has no object form", v.Value)
 		}
 		e.put(`{"@boxed":[`)
 		e.primitive(v.Value)
 		e.put("]}")
+	default:
+		return e.web(v, at)
 	}
 	return nil
 }

@@ -24,6 +24,8 @@ func (u *unmarshaler) tagInto(n int32, tag string, body int32, dst reflect.Value
 		return u.list(n, body, dst)
 	case "@map":
 		return u.goMap(n, body, dst)
+	case "@formdata":
+		return u.formInto(n, body, dst)
 	}
 	v, err := u.leaf(n, tag, body)
 	if err != nil {
@@ -66,6 +68,12 @@ func (u *unmarshaler) leafInto(n int32, v any, dst reflect.Value) error {
 		return u.urlInto(n, textKey(v.Href), dst)
 	case *Buffer:
 		return u.bytesInto(n, v.Data, dst)
+	case *Blob:
+		return u.bytesInto(n, v.Data, dst)
+	case *File:
+		return u.bytesInto(n, v.Data, dst)
+	case *Headers:
+		return u.headersInto(n, v.List, dst)
 	}
 	return u.mismatch(n, dst)
 }

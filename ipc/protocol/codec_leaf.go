@@ -48,7 +48,7 @@ func (t *tree) leaf(n int32, tag string, body int32) (any, error) {
 	case "@hole":
 		return nil, t.fault(n, "@hole stands only in an array")
 	}
-	return nil, t.fault(n, fmt.Sprintf("unknown tag %.80q", tag))
+	return t.web(n, tag, body)
 }
 
 var specialNumbers = map[string]float64{
@@ -65,12 +65,21 @@ func (t *tree) specialNumber(n, body int32) (any, error) {
 }
 
 func (t *tree) bigint(n, body int32) (any, error) {
-	if t.isString(body) {
-		if i, ok := parseBigInt(t.key(body)); ok {
-			return i, nil
-		}
+	if !t.isString(body) {
+		return nil, t.fault(n, "@bigint is a whole number in decimal")
 	}
-	return nil, t.fault(n, "@bigint is a whole number in decimal")
+	text := t.key(body)
+	if len(text) > maxBigIntDigits+len("-") {
+		return nil, t.fault(n, fmt.Sprintf("a BigInt has more than %d bits", MaxBigIntBits))
+	}
+	i, ok := parseBigInt(text)
+	switch {
+	case !ok:
+		return nil, t.fault(n, "@bigint is a whole number in decimal")
+	case i.BitLen() > MaxBigIntBits:
+		return nil, t.fault(n, fmt.Sprintf("a BigInt has more than %d bits", MaxBigIntBits))
+	}
+	return i, nil
 }
 
 // parseBigInt reads the one decimal text of an integer: no plus, no leading zero, no minus zero.

@@ -90,6 +90,9 @@ func (u *unmarshaler) plainTag(n int32, tag string, body int32) (any, error) {
 			e.Props = append(e.Props, Member{textKey(key), value})
 			return err
 		})
+	case "@formdata":
+		f := &FormData{}
+		return f, u.form(n, body, f, u.plainValue)
 	case "@ref":
 		target, err := u.copied(n, body)
 		if err != nil {

@@ -89,7 +89,7 @@ func (e *encoder) goValue(v any, rv reflect.Value, at *spot) error {
 	case time.Time:
 		return e.date(&Date{float64(v.UnixMilli())}, at)
 	case big.Int:
-		e.tagString("@bigint", v.String())
+		return e.value(&v, at)
 	case url.URL:
 		e.tagString("@url", v.String())
 	case *time.Time, *url.URL:

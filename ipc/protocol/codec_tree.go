@@ -196,13 +196,15 @@ func (t *tree) resolve(pointer string) (n int32, ok bool) {
 type place uint8
 
 const (
-	placeNone    place = iota // nothing that leads to a Value
-	placeValue                // a Value
-	placeMembers              // the body of @object
-	placeError                // the body of @error
-	placeList                 // the body of @set
-	placePairs                // the body of @map
-	placePair                 // an entry of it
+	placeNone      place = iota // nothing that leads to a Value
+	placeValue                  // a Value
+	placeMembers                // the body of @object
+	placeError                  // the body of @error
+	placeList                   // the body of @set
+	placePairs                  // the body of @map
+	placePair                   // an entry of it
+	placeForm                   // the body of @formdata
+	placeFormEntry              // an entry of it, of which the value is a Value
 )
 
 // step says what the child called token is, of the node n which is itself p.
@@ -217,6 +219,13 @@ func (t *tree) step(p place, n int32, token string) place {
 			return placeNone
 		}
 		return placeValue
+	case placeForm:
+		return placeFormEntry
+	case placeFormEntry:
+		if token == "1" {
+			return placeValue
+		}
+		return placeNone
 	case placeNone:
 		return placeNone
 	}
@@ -231,6 +240,8 @@ func (t *tree) step(p place, n int32, token string) place {
 		return placeList
 	case "@map":
 		return placePairs
+	case "@formdata":
+		return placeForm
 	}
 	return placeNone
 }

@@ -19,8 +19,10 @@ import (
 // would put it, and whole numbers into integers however they are written. Tags go where their Go type is: @date into
 // time.Time (the zero Time when invalid), @bigint into *big.Int or an integer that holds it, @bytes and @buffer into
 // []byte, @set into a slice, @map into a map, @url into *url.URL or string, @error into error, @boxed as what is in it,
-// @number into floats; undefined and holes are null. A target of type any gets nil, bool, float64, string, []any,
-// map[string]any, []byte, time.Time, *big.Int, *RegExp, *URL, *Map, *Set, *ErrorValue, *Buffer or Handle; one of a type
+// @number into floats, @blob and @file into []byte, @headers into http.Header or another map of strings or of lists of
+// them, @formdata without files into url.Values and its like; undefined and holes are null. A target of type any gets nil, bool, float64, string, []any,
+// map[string]any, []byte, time.Time, *big.Int, *RegExp, *URL, *Map, *Set, *ErrorValue, *Buffer, *Blob, *File, *Headers,
+// *FormData, *RequestValue, *ResponseValue or Handle; one of a type
 // of the codec gets it exactly as Decode makes it; a Value gets the text.
 //
 // References become copies; a value that contains itself is an error, and so are more than a million values that copies
@@ -94,7 +96,9 @@ var exactTypes = map[reflect.Type]bool{
 	reflect.TypeFor[Set](): true, reflect.TypeFor[Date](): true, reflect.TypeFor[RegExp](): true,
 	reflect.TypeFor[URL](): true, reflect.TypeFor[ErrorValue](): true, reflect.TypeFor[Buffer](): true,
 	reflect.TypeFor[Boxed](): true, reflect.TypeFor[Undefined](): true, reflect.TypeFor[UTF16](): true,
-	reflect.TypeFor[Handle](): true,
+	reflect.TypeFor[Handle](): true, reflect.TypeFor[Blob](): true, reflect.TypeFor[File](): true,
+	reflect.TypeFor[Headers](): true, reflect.TypeFor[FormData](): true, reflect.TypeFor[RequestValue](): true,
+	reflect.TypeFor[ResponseValue](): true,
 }
 
 // into decodes the value at n into dst.

@@ -22,8 +22,15 @@ const (
 	MaxTraceBytes     = 512 // each of the two fields
 )
 
-// ValueBounds are the widest bounds for one Value. The service may set lower ones.
-var ValueBounds = Bounds{Bytes: 64 << 20, Depth: 2000, Nodes: 4 << 20}
+// Bounds of one Value, for all codecs and in every direction. No setting moves them: they keep the walk over a value from
+// exhausting a stack.
+const (
+	MaxValueDepth = 2000    // arrays and objects of its text, tags included, that are open at once
+	MaxValueParts = 1 << 20 // objects and primitives in it; no more than four JSON values for each
+)
+
+// ValueBounds are the widest bounds for the text of one Value. The service may set lower ones on its length.
+var ValueBounds = Bounds{Bytes: 64 << 20, Depth: MaxValueDepth, Nodes: 4 * MaxValueParts}
 
 // Validate holds a request that a Go caller made to the rules of DecodeExecute. Whoever takes an Execute from
 // elsewhere than DecodeExecute calls it before anything of the request is used. It changes nothing.
@@ -98,7 +105,21 @@ func validNames(e *Execute) error {
 			return FieldError("execution", "must be printable")
 		}
 	}
+	if isReserved(e.Name) {
+		return FieldError("name", "must not start with %q", reservedScheme)
+	}
 	return checkText("name", e.Name, MaxNameBytes)
+}
+
+// Names of the sandbox's own scripts start with reservedScheme. Modules have URLs of that scheme, with an empty
+// authority, by which they may be named too.
+const (
+	reservedScheme = "executor:"
+	moduleScheme   = "executor:///"
+)
+
+func isReserved(name string) bool {
+	return strings.HasPrefix(name, reservedScheme) && !strings.HasPrefix(name, moduleScheme)
 }
 
 // checkText refuses a string that is too long or would break a line.
@@ -167,6 +188,9 @@ func validModules(e *Execute) error {
 		}
 		if err := checkText(modulePath(specifier), specifier, MaxSpecifierBytes); err != nil {
 			return err
+		}
+		if isReserved(specifier) {
+			return FieldError(modulePath(specifier), "must not start with %q, but with %q", reservedScheme, moduleScheme)
 		}
 		if err := e.Modules[specifier].validate(modulePath(specifier)); err != nil {
 			return err

@@ -118,6 +118,7 @@ bool Evaluate(ex_isolate* s, Local<v8::Context> c, int index, Local<v8::Object> 
 }  // namespace
 
 v8::MaybeLocal<v8::Function> CompileCommonJS(v8::Isolate* iso, Local<v8::Context> c, const std::string& key, std::string_view text, int index) {
+  Self(iso)->compiling = key;
   v8::ScriptOrigin origin = Origin(iso, key, index, false);
   v8::ScriptCompiler::Source source(Str(iso, text), origin);
   Local<v8::String> parameters[] = {Str(iso, "exports"), Str(iso, "require"), Str(iso, "module"), Str(iso, "__filename"), Str(iso, "__dirname")};

@@ -1,9 +1,11 @@
 // From the JSON text of the value codec to JavaScript values. Text without tags, the common case, is V8's own
 // JSON.parse; the rest is parsed here, straight into values.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "base64.h"
 #include "isolate.h"
@@ -14,6 +16,8 @@ namespace {
 using v8::Local;
 using v8::Value;
 
+constexpr char kMalformed[] = "malformed JSON";
+
 // Define sets a property as Error's own ones are: writable, configurable, not enumerable.
 void Define(v8::Isolate* iso, Local<v8::Context> c, Local<v8::Object> o, const std::string& key, Local<Value> v) {
   (void)o->DefineOwnProperty(c, Str(iso, key), v, v8::DontEnum);
@@ -21,8 +25,8 @@ void Define(v8::Isolate* iso, Local<v8::Context> c, Local<v8::Object> o, const s
 
 class Decoder {
  public:
-  Decoder(ex_isolate* s, Local<v8::Context> c, std::string_view text, const CodecLimits& limits)
-      : iso_(s->iso), c_(c), p_(text.data()), end_(text.data() + text.size()), limits_(limits), refs_(text.find("\"@ref\"") != std::string_view::npos) {}
+  Decoder(ex_isolate* s, Local<v8::Context> c, std::string_view text, const CodecLimits& limits, const std::string& what)
+      : what_(what), s_(s), iso_(s->iso), c_(c), p_(text.data()), end_(text.data() + text.size()), limits_(limits), refs_(text.find("\"@ref\"") != std::string_view::npos) {}
 
   v8::MaybeLocal<Value> Run() {
     Local<Value> v;
@@ -37,10 +41,10 @@ class Decoder {
 
  private:
   v8::MaybeLocal<Value> Thrown() {
-    if (!fault_.empty()) iso_->ThrowException(v8::Exception::TypeError(Str(iso_, "cannot decode a value from the host: " + fault_)));
+    if (!fault_.empty() && !iso_->IsExecutionTerminating()) iso_->ThrowException(v8::Exception::TypeError(Str(iso_, "cannot decode " + what_ + ": " + fault_)));
     return {};
   }
-  bool Fault(const char* why) {
+  bool Fault(const std::string& why) {
     if (fault_.empty()) fault_ = why;
     return false;
   }
@@ -53,22 +57,32 @@ class Decoder {
     p_++;
     return true;
   }
-  bool Want(char ch) { return Eat(ch) || Fault("malformed JSON"); }
+  bool Want(char ch) { return Eat(ch) || Fault(kMalformed); }
   bool Word(const char* w) {
     size_t n = strlen(w);
-    if (static_cast<size_t>(end_ - p_) < n || memcmp(p_, w, n) != 0) return Fault("malformed JSON");
+    if (static_cast<size_t>(end_ - p_) < n || memcmp(p_, w, n) != 0) return Fault(kMalformed);
     p_ += n;
     return true;
   }
 
+  // Bounded counts a part, and asks whether depth more arrays and objects than the text's own may be open.
+  bool Bounded(int depth) {
+    if (depth > limits_.depth) return Fault("it is nested deeper than " + std::to_string(limits_.depth));
+    return ++nodes_ <= limits_.nodes || Fault("it has more than " + std::to_string(limits_.nodes) + " parts");
+  }
+
+  // Parse reads one value; depth is how many arrays and objects are open around it.
   bool Parse(int depth, Local<Value>* v) {
-    if (depth > limits_.depth * 2) return Fault("nested too deeply");
-    if (++nodes_ > limits_.nodes) return Fault("too many parts");
+    if (!Bounded(depth)) return false;
     Space();
-    if (p_ == end_) return Fault("malformed JSON");
+    if (p_ == end_) return Fault(kMalformed);
+    if (*p_ != '{' && *p_ != '[') return ParseScalar(v);
+    if (depth == limits_.depth) return Bounded(depth + 1);
+    return *p_ == '{' ? ParseObject(depth, v) : ParseArray(depth, v);
+  }
+
+  bool ParseScalar(Local<Value>* v) {
     switch (*p_) {
-      case '{': return ParseObject(depth, v);
-      case '[': return ParseArray(depth, v);
       case '"': {
         Local<v8::String> s;
         if (!ParseString(&s)) return false;
@@ -90,7 +104,7 @@ class Decoder {
       d = strtod(text.c_str(), nullptr);  // too small is zero, too large is refused
       if (std::isinf(d)) return Fault("a number is too large");
     } else if (r.ec != std::errc()) {
-      return Fault("malformed JSON");
+      return Fault(kMalformed);
     }
     p_ = r.ptr;
     *v = v8::Number::New(iso_, d);
@@ -103,14 +117,14 @@ class Decoder {
     const char* from = p_;
     *escaped = false;
     while (p_ < end_ && *p_ != '"') {
-      if (static_cast<unsigned char>(*p_) < 0x20) return Fault("malformed JSON");
+      if (static_cast<unsigned char>(*p_) < 0x20) return Fault(kMalformed);
       if (*p_ == '\\') {
         *escaped = true;
         if (++p_ == end_) break;
       }
       p_++;
     }
-    if (p_ >= end_) return Fault("malformed JSON");
+    if (p_ >= end_) return Fault(kMalformed);
     *raw = {from, static_cast<size_t>(p_++ - from)};
     return true;
   }
@@ -158,16 +172,21 @@ class Decoder {
 
   bool SetLength(Local<v8::Array> a, uint32_t n) { return a->Set(c_, Str(iso_, "length"), v8::Integer::NewFromUnsigned(iso_, n)).FromMaybe(false); }
 
+  // Hole reads the tag of holes; where there is none it reads nothing.
   bool Hole(uint32_t* n) {
-    Space();
-    static const char tag[] = "{\"@hole\":";
-    size_t len = sizeof tag - 1;
-    if (static_cast<size_t>(end_ - p_) < len || memcmp(p_, tag, len) != 0) return false;
-    const char* from = p_ + len;
-    auto r = std::from_chars(from, end_, *n);
-    if (r.ec != std::errc() || r.ptr == end_ || *r.ptr != '}' || *n == 0) return false;
-    p_ = r.ptr + 1;
-    return true;
+    static const std::string_view key = "\"@hole\"";
+    const char* from = p_;
+    if (Eat('{') && (Space(), std::string_view(p_, end_ - p_).substr(0, key.size()) == key)) {
+      p_ += key.size();
+      if (Eat(':')) {
+        Space();
+        auto r = std::from_chars(p_, end_, *n);
+        p_ = r.ptr;
+        if (r.ec == std::errc() && *n > 0 && Eat('}')) return true;
+      }
+    }
+    p_ = from;
+    return false;
   }
 
   bool Comma(char close) {
@@ -218,13 +237,21 @@ class Decoder {
       Local<v8::String> key;
       Local<Value> item;
       Space();
-      if (!ParseString(&key) || !Want(':')) return Fault("malformed JSON");
+      if (!ParseString(&key) || !Want(':')) return Fault(kMalformed);
       if (refs_) Step(PointerStep(Wtf8(iso_, key)), mark);
+      if (o->HasOwnProperty(c_, key).FromMaybe(true)) return Twice(key);
       if (!Parse(depth + 1, &item)) return false;
       if (!o->CreateDataProperty(c_, key, item).FromMaybe(false)) return Fault("an object cannot be made");
     }
     path_.resize(mark);
     return fault_.empty();
+  }
+
+  bool Twice(Local<v8::String> key) { return Fault("the key \"" + Shortened(Utf8(iso_, key)) + "\" comes twice"); }
+
+  static std::string Shortened(std::string text) {
+    constexpr size_t kMax = 80;
+    return text.size() <= kMax ? text : text.substr(0, kMax) + "…";
   }
 
   // ParseTag reads an object whose first key starts with '@'. It is a tag only if it is the only key: else tagged
@@ -237,7 +264,10 @@ class Decoder {
     size_t mark = path_.size();
     if (refs_) path_ += "/" + name;
     Space();
-    if (!Tag(name, depth + 1, v, mark)) return Fault("an unknown or malformed tag");
+    if (!Tag(name, depth + 1, v, mark)) {
+      if (fault_ == kMalformed) fault_.clear();  // the text is JSON mostly, of another kind than the tag has in it
+      return Fault("a malformed " + Shortened(name));
+    }
     path_.resize(mark);
     return Want('}');
   }
@@ -270,7 +300,8 @@ class Decoder {
     return only;
   }
 
-  bool Tag(std::string_view name, int depth, Local<Value>* v, size_t mark);
+  // Tag reads what a tag has in it; depth counts the object that the tag is.
+  bool Tag(const std::string& name, int depth, Local<Value>* v, size_t mark);
   bool TagText(std::string* out) {
     Local<v8::String> s;
     if (p_ == end_ || *p_ != '"' || !ParseString(&s)) return false;
@@ -286,12 +317,18 @@ class Decoder {
   bool TagError(int depth, Local<Value>* v, size_t mark);
   bool TagBuffer(Local<Value>* v);
   bool TagUtf16(Local<Value>* v);
+  bool TagPlatform(const std::string& name, int depth, Local<Value>* v);
+  bool Plain(int depth, Local<Value>* v);
+  bool PlainMembers(int depth, Local<Value>* v);
+  bool FormEntries(int depth, Local<Value>* v);
   bool TagBoxed(int depth, Local<Value>* v, size_t mark);
   bool Bytes(Local<v8::ArrayBuffer>* out);
   void Place(size_t mark, Local<Value> v) {
     if (refs_) places_[path_.substr(0, mark)] = v;
   }
 
+  const std::string& what_;
+  ex_isolate* s_;
   v8::Isolate* iso_;
   Local<v8::Context> c_;
   const char* p_;
@@ -305,7 +342,7 @@ class Decoder {
   std::unordered_map<std::string, Local<Value>> places_;
 };
 
-bool Decoder::Tag(std::string_view name, int depth, Local<Value>* v, size_t mark) {
+bool Decoder::Tag(const std::string& name, int depth, Local<Value>* v, size_t mark) {
   if (name == "@bytes") {
     Local<v8::ArrayBuffer> b;
     if (!Bytes(&b)) return false;
@@ -336,9 +373,87 @@ bool Decoder::Tag(std::string_view name, int depth, Local<Value>* v, size_t mark
     *v = it->second;
     return true;
   }
-  bool ok = name == "@date" ? TagDate(v) : name == "@regexp" ? TagRegExp(v) : name == "@buffer" ? TagBuffer(v) : false;
+  bool ok = name == "@date" ? TagDate(v) : name == "@regexp" ? TagRegExp(v) : name == "@buffer" ? TagBuffer(v) : TagPlatform(name, depth, v);
   if (ok) Place(mark, *v);
   return ok;
+}
+
+// TagPlatform reads the tag of an object of the library's classes, which the library makes.
+bool Decoder::TagPlatform(const std::string& name, int depth, Local<Value>* v) {
+  static const std::string_view known[] = {"@url", "@blob", "@file", "@headers", "@formdata", "@request", "@response"};
+  if (std::find(std::begin(known), std::end(known), name) == std::end(known)) return Fault("unknown tag \"" + Shortened(name) + "\"");
+  Local<Value> args[] = {Str(iso_, name), {}};
+  if (!(name == "@formdata" ? FormEntries(depth, &args[1]) : Plain(depth, &args[1]))) return false;
+  v8::TryCatch tc(iso_);
+  if (Library(s_, c_, "revive", 2, args).ToLocal(v)) return true;
+  if (tc.HasTerminated() || iso_->IsExecutionTerminating()) {
+    tc.ReThrow();
+    return Fault("stopped");
+  }
+  Local<Value> why;
+  Local<Value> thrown = tc.Exception();
+  if (!thrown->IsObject() || !thrown.As<v8::Object>()->Get(c_, Str(iso_, "message")).ToLocal(&why)) return false;
+  return Fault("in " + name + ": " + Utf8(iso_, why));
+}
+
+// Plain reads what is in a tag and holds no values: JSON, but {"@bytes":base64} is bytes, and objects have no prototype.
+bool Decoder::Plain(int depth, Local<Value>* v) {
+  Space();
+  if (!Bounded(depth)) return false;
+  if (p_ == end_) return Fault(kMalformed);
+  if (*p_ == '{') return PlainMembers(depth, v);
+  if (*p_ != '[') return ParseScalar(v);
+  p_++;
+  Local<v8::Array> a = v8::Array::New(iso_);
+  *v = a;
+  uint32_t i = 0;
+  for (bool more = !Eat(']'); more; more = Comma(']')) {
+    Local<Value> item;
+    if (!Plain(depth + 1, &item) || !a->CreateDataProperty(c_, i++, item).FromMaybe(false)) return false;
+  }
+  return fault_.empty();
+}
+
+bool Decoder::PlainMembers(int depth, Local<Value>* v) {
+  p_++;
+  Local<v8::Object> o = v8::Object::New(iso_, v8::Null(iso_), nullptr, nullptr, 0);
+  *v = o;
+  for (bool more = !Eat('}'); more; more = Comma('}')) {
+    Local<v8::String> key;
+    Local<Value> item;
+    Space();
+    if (!ParseString(&key) || !Want(':')) return Fault(kMalformed);
+    if (o->HasOwnProperty(c_, key).FromMaybe(true)) return Twice(key);
+    if (Utf8(iso_, key) == "@bytes") {
+      Local<v8::ArrayBuffer> b;
+      Space();
+      if (!Bytes(&b) || !Want('}')) return false;
+      return *v = v8::Uint8Array::New(b, 0, b->ByteLength()), o->GetOwnPropertyNames(c_).ToLocalChecked()->Length() == 0;
+    }
+    if (!Plain(depth + 1, &item) || !o->CreateDataProperty(c_, key, item).FromMaybe(false)) return false;
+  }
+  return fault_.empty();
+}
+
+// FormEntries reads the pairs of a FormData, whose values are values.
+bool Decoder::FormEntries(int depth, Local<Value>* v) {
+  Local<v8::Array> pairs = v8::Array::New(iso_);
+  *v = pairs;
+  if (!Want('[')) return false;
+  size_t at = path_.size();
+  uint32_t i = 0;
+  for (bool more = !Eat(']'); more; more = Comma(']'), i++) {
+    Local<v8::String> name;
+    Local<Value> item;
+    if (!Want('[') || (Space(), !ParseString(&name)) || !Want(',')) return false;
+    Step("/" + std::to_string(i) + "/1", at);
+    Space();
+    bool tagged = p_ < end_ && *p_ == '{';  // a string stands as itself here
+    if (!Parse(depth + 2, &item) || (item->IsString() && tagged) || !Want(']')) return false;
+    Local<Value> pair[] = {name, item};
+    if (!pairs->CreateDataProperty(c_, i, v8::Array::New(iso_, pair, 2)).FromMaybe(false)) return false;
+  }
+  return fault_.empty();
 }
 
 bool Decoder::TagNumber(Local<Value>* v) {
@@ -352,8 +467,11 @@ bool Decoder::TagNumber(Local<Value>* v) {
 }
 
 bool Decoder::TagBigInt(Local<Value>* v) {
+  constexpr size_t kMaxDigits = 19729;  // of a number of 64 * kMaxBigIntWords bits
+  const std::string too_long = "a BigInt has more than " + std::to_string(64 * kMaxBigIntWords) + " bits";
   std::string text;
-  if (!TagText(&text) || text.empty() || text.size() > 20000) return false;
+  if (!TagText(&text) || text.empty()) return false;
+  if (text.size() > kMaxDigits + 1) return Fault(too_long);
   size_t digits = text[0] == '-' ? 1 : 0;
   if (text.size() == digits || text.find_first_not_of("0123456789", digits) != std::string::npos) return false;
   if (text[digits] == '0' && text != "0") return false;
@@ -370,6 +488,7 @@ bool Decoder::TagBigInt(Local<Value>* v) {
     }
     if (carry) words.push_back(carry);
   }
+  if (words.size() > static_cast<size_t>(kMaxBigIntWords)) return Fault(too_long);
   Local<v8::BigInt> n;
   if (!v8::BigInt::NewFromWords(c_, static_cast<int>(digits), static_cast<int>(words.size()), words.data()).ToLocal(&n)) return false;
   *v = n;
@@ -421,9 +540,9 @@ bool Decoder::TagMap(int depth, Local<Value>* v, size_t mark) {
     Local<Value> k, x;
     if (!Want('[')) return false;
     Step("/" + std::to_string(i) + "/0", at);
-    if (!Parse(depth + 1, &k) || !Want(',')) return false;
+    if (!Parse(depth + 2, &k) || !Want(',')) return false;
     Step("/" + std::to_string(i) + "/1", at);
-    if (!Parse(depth + 1, &x) || !Want(']')) return false;
+    if (!Parse(depth + 2, &x) || !Want(']')) return false;
     if (m->Set(c_, k, x).IsEmpty()) return Fault("a Map cannot be made");
   }
   return fault_.empty();
@@ -452,6 +571,7 @@ bool Decoder::TagError(int depth, Local<Value>* v, size_t mark) {
   std::string name = "Error";
   Local<v8::String> message = v8::String::Empty(iso_);
   Local<v8::Object> e;
+  std::set<std::string> seen;
   size_t at = path_.size();
   auto make = [&] {
     if (!e.IsEmpty()) return;
@@ -466,6 +586,7 @@ bool Decoder::TagError(int depth, Local<Value>* v, size_t mark) {
     Space();
     if (!ParseString(&name_of) || !Want(':')) return false;
     key = Wtf8(iso_, name_of);
+    if (!seen.insert(key).second) return Twice(name_of);
     Space();
     if (e.IsEmpty() && key == "name") {
       if (!TagText(&name)) return false;
@@ -477,10 +598,11 @@ bool Decoder::TagError(int depth, Local<Value>* v, size_t mark) {
     }
     make();
     Local<Value> x;
-    if (key == "stack" && (p_ == end_ || *p_ != '"')) return false;
+    bool text = key == "name" || key == "message" || key == "stack";
+    if (text && (p_ == end_ || *p_ != '"')) return false;
     Step(PointerStep(key), at);
     if (!Parse(depth + 1, &x)) return false;
-    bool hidden = key == "stack" || key == "cause" || key == "errors" || key == "name" || key == "message";
+    bool hidden = text || key == "cause" || key == "errors";
     if (hidden) Define(iso_, c_, e, key, x);
     else if (!e->CreateDataProperty(c_, name_of, x).FromMaybe(false)) return Fault("an Error cannot be made");
   }
@@ -564,7 +686,7 @@ v8::Local<v8::Value> MakeError(v8::Isolate* iso, const std::string& name, v8::Lo
   return v8::Exception::Error(message);
 }
 
-v8::MaybeLocal<v8::Value> Decode(ex_isolate* s, v8::Local<v8::Context> c, std::string_view text, const CodecLimits& limits) {
+v8::MaybeLocal<v8::Value> Decode(ex_isolate* s, v8::Local<v8::Context> c, std::string_view text, const CodecLimits& limits, const std::string& what) {
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"' && memchr(text.data(), '\\', text.size()) == nullptr) {
     return Str(s->iso, text.substr(1, text.size() - 2));  // one plain string: the commonest large value
   }
@@ -574,7 +696,7 @@ v8::MaybeLocal<v8::Value> Decode(ex_isolate* s, v8::Local<v8::Context> c, std::s
     if (!v8::JSON::Parse(c, Str(s->iso, text)).ToLocal(&v)) return {};
     return v;
   }
-  return Decoder(s, c, text, limits).Run();
+  return Decoder(s, c, text, limits, what).Run();
 }
 
 }  // namespace executord

@@ -13,6 +13,8 @@ namespace {
 using v8::Local;
 using v8::Value;
 
+constexpr char kClasses[] = "webidl";  // the part of the library that makes classes
+
 // Step is one object on the walk: how it is reached from its parent. It makes paths for references and messages
 // without building a string for each object.
 struct Step {
@@ -28,16 +30,17 @@ class Encoder {
   Encoder(ex_isolate* s, Local<v8::Context> c, const CodecLimits& limits, const std::string& root, std::string* out, ex_error* err)
       : s_(s), iso_(s->iso), c_(c), limits_(limits), root_(root), out_(*out), err_(*err), start_(out->size()) {}
 
+  // Write appends the text of v. depth is how many arrays and objects of the text are open around it: the bound on depth
+  // is that of the text, as the readers count it.
   bool Write(Local<Value> v, const Step& at, int depth) {
-    if (++nodes_ > limits_.nodes) return Refuse(at, "the value has more than " + std::to_string(limits_.nodes) + " parts");
-    if (out_.size() - start_ > limits_.bytes) return TooLarge();
-    if (v->IsString()) return WriteString(v.As<v8::String>());
+    if (!Count(at)) return false;
+    if (v->IsString()) return WriteValueString(v.As<v8::String>(), at, depth);
     if (v->IsInt32()) return Number(v.As<v8::Int32>()->Value());
     if (v->IsBoolean()) return Put(v->IsTrue() ? "true" : "false");
     if (v->IsNull()) return Put("null");
-    if (v->IsNumber()) return WriteDouble(v.As<v8::Number>()->Value());
-    if (v->IsUndefined()) return Put("{\"@undefined\":true}");
-    if (v->IsBigInt()) return WriteBigInt(v.As<v8::BigInt>(), at);
+    if (v->IsNumber()) return WriteDouble(v.As<v8::Number>()->Value(), at, depth);
+    if (v->IsUndefined()) return Room(at, depth, 1) && Put("{\"@undefined\":true}");
+    if (v->IsBigInt()) return Room(at, depth, 1) && WriteBigInt(v.As<v8::BigInt>(), at);
     if (v->IsSymbol()) return Refuse(at, "a symbol cannot leave the sandbox");
     return WriteObject(v.As<v8::Object>(), at, depth);
   }
@@ -59,6 +62,17 @@ class Encoder {
   bool Refuse(const Step& at, const std::string& why) {
     err_ = Fail(EX_UNSERIALIZABLE, why + " (at " + root_ + Path(at) + ")");
     return false;
+  }
+
+  // Count counts one part, and ends an encoding that has become too large before all of it is made.
+  bool Count(const Step& at) {
+    if (++nodes_ > limits_.nodes) return Refuse(at, "the value has more than " + std::to_string(limits_.nodes) + " parts");
+    return out_.size() - start_ <= limits_.bytes || TooLarge();
+  }
+
+  // Room tells that levels more arrays and objects may be open inside those that are.
+  bool Room(const Step& at, int depth, int levels) {
+    return depth + levels <= limits_.depth || Refuse(at, "the value is nested deeper than " + std::to_string(limits_.depth));
   }
 
   // Path writes a place as a program would: .a[0]["b c"].
@@ -87,23 +101,34 @@ class Encoder {
     return p + PointerStep(Wtf8(iso_, at.key));
   }
 
-  bool WriteDouble(double d) {
+  bool WriteDouble(double d, const Step& at, int depth) {
+    if (std::isfinite(d) && (d != 0 || !std::signbit(d))) return Finite(d);
+    if (!Room(at, depth, 1)) return false;
     if (std::isnan(d)) return Put("{\"@number\":\"NaN\"}");
     if (std::isinf(d)) return Put(d > 0 ? "{\"@number\":\"Infinity\"}" : "{\"@number\":\"-Infinity\"}");
-    if (d == 0 && std::signbit(d)) return Put("{\"@number\":\"-0\"}");
+    return Put("{\"@number\":\"-0\"}");
+  }
+
+  bool Finite(double d) {
     char b[40];
     out_.append(b, std::to_chars(b, b + sizeof b, d).ptr - b);
     return true;
   }
 
   bool WriteBigInt(Local<v8::BigInt> n, const Step& at) {
-    // Decimal conversion of a huge number is slow and cannot be interrupted.
-    if (n->WordCount() > 1 << 10) return Refuse(at, "a BigInt of more than 65536 bits cannot leave the sandbox");
+    if (n->WordCount() > kMaxBigIntWords) return Refuse(at, "a BigInt of more than " + std::to_string(64 * kMaxBigIntWords) + " bits cannot leave the sandbox");
     Local<v8::String> text;
     if (!n->ToString(c_).ToLocal(&text)) return Refuse(at, "a BigInt cannot be written");
     return Put("{\"@bigint\":\"") && Put(Utf8(iso_, text)) && Put("\"}");
   }
 
+  bool WriteValueString(Local<v8::String> str, const Step& at, int depth) {
+    size_t mark = out_.size();
+    if (!WriteString(str)) return false;
+    return out_[mark] != '{' || Room(at, depth, 1);
+  }
+
+  // WriteString writes a string as a value: one with lone surrogates becomes a tag.
   bool WriteString(Local<v8::String> str) {
     if (static_cast<size_t>(str->Length()) > limits_.bytes) return TooLarge();
     v8::String::ValueView view(iso_, str);
@@ -194,7 +219,7 @@ class Encoder {
   }
 
   bool WriteObject(Local<v8::Object> o, const Step& at, int depth) {
-    if (depth >= limits_.depth) return Refuse(at, "the value is nested deeper than " + std::to_string(limits_.depth));
+    if (!Room(at, depth, 1)) return false;
     if (o->IsProxy()) return Refuse(at, "a Proxy cannot leave the sandbox");
     if (o->IsFunction()) return Refuse(at, "a function cannot leave the sandbox");
     if (o->IsPromise()) return Refuse(at, "a Promise cannot leave the sandbox: await it first");
@@ -211,7 +236,7 @@ class Encoder {
     steps_.push_back(at);
     objects_.push_back(o);
     seen_.emplace(hash, self);
-    return Dispatch(o, self, depth + 1);
+    return Dispatch(o, self, depth);
   }
 
   // WriteWtf8 writes text whose lone surrogates are three bytes each (WTF-8), as Wtf8 gives it.
@@ -250,21 +275,100 @@ class Encoder {
 
   bool Dispatch(Local<v8::Object> o, int self, int depth) {
     const Step& at = steps_[self];
-    if (o->IsArray()) return WriteArray(o.As<v8::Array>(), self, depth);
+    if (o->IsArray()) return WriteArray(o.As<v8::Array>(), self, depth + 1);
     if (o->IsDate()) return WriteDate(o.As<v8::Date>()->ValueOf());
-    if (o->IsRegExp()) return WriteRegExp(o.As<v8::RegExp>());
-    if (o->IsMap()) return WriteMap(o.As<v8::Map>()->AsArray(), self, depth);
-    if (o->IsSet()) return WriteSet(o.As<v8::Set>()->AsArray(), self, depth);
-    if (o->IsNativeError()) return WriteError(o, self, depth);
-    if (o->IsArrayBufferView()) return WriteView(o.As<v8::ArrayBufferView>());
-    if (o->IsArrayBuffer()) return WriteBuffer(o.As<v8::ArrayBuffer>(), at);
-    if (o->IsNumberObject() || o->IsStringObject() || o->IsBooleanObject() || o->IsBigIntObject()) return WriteBoxed(o, self, depth);
-    if (o->IsSharedArrayBuffer()) return Refuse(at, "a SharedArrayBuffer cannot leave the sandbox");
-    if (o->IsWeakMap() || o->IsWeakSet() || o->IsWeakRef() || o->IsSymbolObject() || o->IsGeneratorObject() || o->IsMapIterator() ||
-        o->IsSetIterator() || o->IsWasmMemoryObject() || o->IsWasmModuleObject() || o->IsModuleNamespaceObject()) {
-      if (!o->IsModuleNamespaceObject()) return Refuse(at, "a " + Utf8(iso_, o->GetConstructorName()) + " cannot leave the sandbox");
-    }
+    if (o->IsRegExp()) return Room(at, depth, 2) && WriteRegExp(o.As<v8::RegExp>());
+    if (o->IsMap()) return Room(at, depth, 3) && WriteMap(o.As<v8::Map>()->AsArray(), self, depth + 3);
+    if (o->IsSet()) return Room(at, depth, 2) && WriteSet(o.As<v8::Set>()->AsArray(), self, depth + 2);
+    if (o->IsNativeError()) return Room(at, depth, 2) && WriteError(o, self, depth + 2);
+    if (o->IsArrayBufferView()) return Room(at, depth, 2) && WriteView(o.As<v8::ArrayBufferView>());
+    if (o->IsArrayBuffer()) return Room(at, depth, 2) && WriteBuffer(o.As<v8::ArrayBuffer>(), at);
+    if (o->IsNumberObject() || o->IsStringObject() || o->IsBooleanObject() || o->IsBigIntObject()) return Room(at, depth, 2) && WriteBoxed(o, self, depth + 2);
+    if (const char* kind = Unwritable(o)) return Refuse(at, "a " + std::string(kind) + " cannot leave the sandbox");
+    if (IsPlatform(o)) return WritePlatform(o, self, depth + 1);
     return WritePlain(o, self, depth);
+  }
+
+  // Unwritable names an object of the engine's that has no encoding; null for all others. A constructor's name would be
+  // the program's to choose.
+  static const char* Unwritable(Local<v8::Object> o) {
+    if (o->IsSharedArrayBuffer()) return "SharedArrayBuffer";
+    if (o->IsWeakMap()) return "WeakMap";
+    if (o->IsWeakSet()) return "WeakSet";
+    if (o->IsWeakRef()) return "WeakRef";
+    if (o->IsSymbolObject()) return "Symbol object";
+    if (o->IsGeneratorObject()) return "generator";
+    if (o->IsMapIterator()) return "Map iterator";
+    if (o->IsSetIterator()) return "Set iterator";
+    if (o->IsWasmMemoryObject()) return "WebAssembly.Memory";
+    if (o->IsWasmModuleObject()) return "WebAssembly.Module";
+    return nullptr;
+  }
+
+  // IsPlatform finds objects of the library's classes. There are none until the part is loaded that makes classes.
+  // Objects of one prototype mostly follow each other, so the last one that was not such is remembered.
+  bool IsPlatform(Local<v8::Object> o) {
+    if (!s_->parts.count(kClasses)) return false;
+    Local<Value> prototype = o->GetPrototypeV2();
+    bool known = !ordinary_.IsEmpty() && prototype == ordinary_;
+    if (known ? IsMarked(iso_, c_, o) : IsPlatformObject(iso_, c_, o)) return true;
+    if (!known) ordinary_ = prototype;
+    return false;
+  }
+
+  // WritePlatform writes a platform object as the library describes it: a tag and what is in it, or why it has none.
+  bool WritePlatform(Local<v8::Object> o, int self, int depth) {
+    Local<Value> arg = o, found;
+    v8::TryCatch tc(iso_);
+    if (!Library(s_, c_, "describe", 1, &arg).ToLocal(&found)) return ReadFailed(tc, steps_[self], "an object of the library cannot be read: ");
+    if (found->IsString()) return Refuse(steps_[self], Utf8(iso_, found));
+    auto pair = found.As<v8::Array>();
+    std::string tag = Utf8(iso_, pair->Get(c_, 0).ToLocalChecked());
+    Local<Value> body = pair->Get(c_, 1).ToLocalChecked();
+    Put("{\"" + tag + "\":");
+    bool written = tag == "@formdata" ? WriteForm(body.As<v8::Array>(), self, depth) : WriteBody(body, self, depth);
+    return written && Put("}");
+  }
+
+  // WriteForm writes the pairs of a FormData, whose files are values.
+  bool WriteForm(Local<v8::Array> pairs, int self, int depth) {
+    if (!Room(steps_[self], depth, 2)) return false;
+    out_ += '[';
+    for (uint32_t i = 0; i < pairs->Length(); i++) {
+      Put(i > 0 ? ",[" : "[");
+      auto pair = pairs->Get(c_, i).ToLocalChecked().As<v8::Array>();
+      if (!WriteText(pair->Get(c_, 0).ToLocalChecked().As<v8::String>())) return false;
+      out_ += ',';
+      if (!Write(pair->Get(c_, 1).ToLocalChecked(), {self, "@formdata", i, {}, 1}, depth + 2)) return false;
+      out_ += ']';
+    }
+    out_ += ']';
+    return true;
+  }
+
+  // WriteBody writes what is in a tag and holds no values: data that the library made.
+  bool WriteBody(Local<Value> v, int self, int depth) {
+    if (!Count(steps_[self])) return false;
+    if (v->IsString()) return WriteText(v.As<v8::String>());
+    if (v->IsNumber()) return Finite(v.As<v8::Number>()->Value());
+    if (v->IsBoolean()) return Put(v->IsTrue() ? "true" : "false");
+    if (v->IsNull()) return Put("null");
+    if (!Room(steps_[self], depth, 1)) return false;
+    if (v->IsUint8Array()) return WriteView(v.As<v8::ArrayBufferView>());
+    auto o = v.As<v8::Object>();
+    Local<v8::Array> list = v->IsArray() ? v.As<v8::Array>() : OwnKeys(o).ToLocalChecked();
+    out_ += v->IsArray() ? '[' : '{';
+    for (uint32_t i = 0; i < list->Length(); i++) {
+      Local<Value> item = list->Get(c_, i).ToLocalChecked();
+      if (i > 0) out_ += ',';
+      if (!v->IsArray()) {
+        if (!WriteKey(item.As<v8::String>())) return false;
+        item = o->Get(c_, item).ToLocalChecked();
+      }
+      if (!WriteBody(item, self, depth + 1)) return false;
+    }
+    out_ += v->IsArray() ? ']' : '}';
+    return true;
   }
 
   bool Read(Local<v8::Object> o, Local<Value> key, const Step& at, Local<Value>* v) {
@@ -273,7 +377,7 @@ class Encoder {
     return ReadFailed(tc, at);
   }
 
-  bool ReadFailed(v8::TryCatch& tc, const Step& at) {
+  bool ReadFailed(v8::TryCatch& tc, const Step& at, const char* what = "a getter threw: ") {
     if (tc.HasTerminated() || iso_->IsExecutionTerminating()) {
       err_ = Fail(EX_TERMINATED, "");
       return false;
@@ -282,7 +386,7 @@ class Encoder {
     v8::TryCatch inner(iso_);
     std::string text = ex.IsEmpty() ? "" : Utf8(iso_, ex);
     if (text.size() > 200) text = text.substr(0, 200) + "…";
-    return Refuse(at, "a getter threw: " + text);
+    return Refuse(at, what + text);
   }
 
   bool WriteArray(Local<v8::Array> a, int self, int depth) {
@@ -296,7 +400,7 @@ class Encoder {
       if (place > 0) out_ += ',';
       if (v->IsUndefined() && !a->HasRealIndexedProperty(c_, i).FromMaybe(true)) {
         uint32_t end = HolesEnd(a, i, n);
-        if (++nodes_ > limits_.nodes) return Write(v, at, depth);
+        if (!Count(at) || !Room(at, depth, 1)) return false;
         Put("{\"@hole\":");
         Number(end - i);
         out_ += '}';
@@ -337,6 +441,8 @@ class Encoder {
     }
     uint32_t n = keys->Length();
     bool escaped = n == 1 && TagLike(keys);
+    if (!Room(steps_[self], depth, escaped ? 2 : 1)) return false;
+    depth += escaped ? 2 : 1;
     if (escaped) Put("{\"@object\":");
     out_ += '{';
     const char* tag = escaped ? "@object" : nullptr;
@@ -369,7 +475,7 @@ class Encoder {
   bool WriteDate(double ms) {
     if (std::isnan(ms)) return Put("{\"@date\":null}");
     Put("{\"@date\":");
-    WriteDouble(ms + 0.0);
+    Finite(ms + 0.0);
     return Put("}");
   }
 
@@ -423,6 +529,7 @@ class Encoder {
   }
 
   bool WriteError(Local<v8::Object> e, int self, int depth) {
+    nodes_++;  // its text has five JSON values, where others have four
     Put("{\"@error\":{\"name\":");
     if (!WriteErrorText(e, "name", self)) return false;
     Put(",\"message\":");
@@ -502,6 +609,7 @@ class Encoder {
   std::vector<Step> steps_;
   std::vector<Local<v8::Object>> objects_;
   std::unordered_multimap<int, int> seen_;
+  Local<Value> ordinary_;  // the last prototype that is not of the library
 };
 
 }  // namespace

@@ -340,6 +340,7 @@ bool Bind(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Object> interna
     if (!internals->Get(c, Str(iso, w.name)).ToLocal(&f) || !f->IsFunction()) return false;
     w.slot->Reset(iso, f.As<v8::Function>());
   }
+  s->internals.Reset(iso, internals);
   v8::Local<v8::Value> wake, lazy;
   if (!internals->Get(c, Str(iso, "wake")).ToLocal(&wake) || !wake->IsFunction()) return true;
   s->wake.Reset(iso, wake.As<v8::Function>());
@@ -412,6 +413,7 @@ void ex_isolate_free(ex_isolate* s) {
     s->input.Reset();
     s->required.Reset();
     for (auto* f : {&s->begin, &s->fire, &s->settle, &s->report, &s->inspect, &s->entry, &s->wake}) f->Reset();
+    s->internals.Reset();
     s->context.Reset();
   }
   v8::platform::NotifyIsolateShutdown(ThePlatform(), s->iso);

@@ -99,6 +99,7 @@ const (
 	KindUnserializable = Kind(C.EX_UNSERIALIZABLE) // the value cannot be encoded
 	KindTooLarge       = Kind(C.EX_TOO_LARGE)      // the encoded value is over its bound
 	KindInternal       = Kind(C.EX_INTERNAL)       // the binding or the library is at fault
+	KindInput          = Kind(C.EX_INPUT)          // the input cannot be decoded
 )
 
 // Error is a failure of a program or of the engine. Line and Column are those of the submitted text and count from 1;

@@ -310,7 +310,7 @@ func (i *Isolate) Call(a, b string) (string, error) {
 }
 
 // RoundTrip decodes an encoded value and encodes what came of it; with script, it evaluates a classic script instead of
-// decoding. It is there for tests of the codec.
+// decoding. It is there to prove the codec, and to warm it.
 func (i *Isolate) RoundTrip(text string, script bool, maxBytes int64) ([]byte, error) {
 	return i.result(func() C.ex_result { return C.ex_roundtrip(i.p, view(text), cbool(script), C.uint64_t(maxBytes)) })
 }

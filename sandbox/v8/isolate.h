@@ -64,7 +64,8 @@ struct PendingCall {
   int line = 0, column = 0;
 };
 
-// CodecLimits bound one walk over values.
+// CodecLimits bound one walk over values: how many arrays and objects of its text may be open at once, how many values
+// there may be, and how long the text.
 struct CodecLimits {
   int depth = 512;
   int nodes = 1 << 20;
@@ -90,6 +91,7 @@ struct ex_isolate {
   std::unordered_multimap<int, int> by_hash;
   std::map<std::string, int> links;  // referrer \n specifier \n type → module
   int main_module = -1;
+  std::string compiling;  // the module that is or was compiled last
   v8::Global<v8::Object> required;  // require.cache: CommonJS modules by file name
   // The import that could not be resolved; no file where that is not what went wrong.
   std::string import_file;
@@ -99,6 +101,7 @@ struct ex_isolate {
   std::unordered_map<uint64_t, executord::PendingCall> calls;
   std::vector<std::pair<v8::Global<v8::Promise>, v8::Global<v8::Value>>> rejected;
   std::vector<v8::Global<v8::Promise>> handled_late;  // after a turn in which they were in rejected
+  bool rejected_more = false;  // in this turn, than are kept
 
   v8::Global<v8::Promise> evaluation, outcome;  // of the entry module, of the program's value
   v8::Global<v8::Value> input;
@@ -130,10 +133,23 @@ ex_error Fail(int kind, std::string_view message);
 ex_error Caught(ex_isolate* s, v8::Local<v8::Context> c, v8::TryCatch& tc, int kind = EX_EXCEPTION);
 ex_error Describe(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Value> thrown, v8::Local<v8::Message> m, int kind);
 
+// kMaxBigIntWords bounds a BigInt that crosses, as ipc/protocol does: conversion from and to decimal is slow for a huge
+// number and cannot be interrupted.
+inline constexpr int kMaxBigIntWords = 1 << 10;
+
+// IsMarked tells that an object is marked as the library's; IsPlatformObject finds the mark on the object or on a
+// prototype of it, for the library marks the prototypes of its classes.
+bool IsMarked(v8::Isolate* iso, v8::Local<v8::Context> c, v8::Local<v8::Object> o);
+bool IsPlatformObject(v8::Isolate* iso, v8::Local<v8::Context> c, v8::Local<v8::Object> o);
+
+// Library calls a function among the library's internals that is wanted rarely; it throws a TypeError where the library
+// has none of that name.
+v8::MaybeLocal<v8::Value> Library(ex_isolate* s, v8::Local<v8::Context> c, const char* name, int n, v8::Local<v8::Value>* args);
+
 // Encode appends the JSON text of v. On failure it returns false and fills err; root names the value in its message.
 bool Encode(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Value> v, const CodecLimits& limits, const std::string& root, std::string* out, ex_error* err);
-// Decode makes the value of a JSON text; on failure it throws in the isolate.
-v8::MaybeLocal<v8::Value> Decode(ex_isolate* s, v8::Local<v8::Context> c, std::string_view text, const CodecLimits& limits);
+// Decode makes the value of a JSON text; on failure it throws a TypeError in the isolate, in which what names the text.
+v8::MaybeLocal<v8::Value> Decode(ex_isolate* s, v8::Local<v8::Context> c, std::string_view text, const CodecLimits& limits, const std::string& what);
 
 v8::MaybeLocal<v8::Value> FormatStack(v8::Local<v8::Context> c, v8::Local<v8::Value> error, v8::Local<v8::Array> sites);
 v8::MaybeLocal<v8::Promise> ImportDynamically(v8::Local<v8::Context> c, v8::Local<v8::Data> host, v8::Local<v8::Value> resource, v8::Local<v8::String> specifier, v8::Local<v8::FixedArray> attributes);
@@ -143,6 +159,9 @@ int Load(ex_isolate* s, v8::Local<v8::Context> c, const std::string& specifier, 
 bool LoadRequests(ex_isolate* s, v8::Local<v8::Context> c, int index);
 v8::MaybeLocal<v8::Module> ResolveLink(v8::Local<v8::Context> c, v8::Local<v8::String> specifier, v8::Local<v8::FixedArray> attributes, v8::Local<v8::Module> referrer);
 v8::ScriptOrigin Origin(v8::Isolate* iso, const std::string& key, int index, bool module);
+// FileOf is the name of the script that a message is about: of a module its own, whatever a comment sourceURL in its text
+// says.
+std::string FileOf(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Message> m);
 // UrlOf is a module's import.meta.url.
 std::string UrlOf(const std::string& key);
 // CompileCommonJS makes the function of a CommonJS module, RunCommonJS evaluates a CommonJS module, once, and returns its module.exports.

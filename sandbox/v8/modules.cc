@@ -97,6 +97,7 @@ v8::MaybeLocal<Value> EvaluateSynthetic(Local<v8::Context> c, Local<v8::Module> 
 }
 
 v8::MaybeLocal<v8::Module> CompileText(ex_isolate* s, const std::string& key, std::string_view text, int index) {
+  s->compiling = key;
   v8::ScriptOrigin origin = Origin(s->iso, key, index, true);
   v8::ScriptCompiler::Source source(Str(s->iso, text), origin);
   return v8::ScriptCompiler::CompileModule(s->iso, &source);
@@ -173,6 +174,20 @@ v8::ScriptOrigin Origin(v8::Isolate* iso, const std::string& key, int index, boo
   Local<v8::PrimitiveArray> host = v8::PrimitiveArray::New(iso, 1);
   host->Set(iso, 0, v8::Integer::New(iso, index));
   return v8::ScriptOrigin(Str(iso, key), 0, 0, false, -1, Local<Value>(), false, false, module, host);
+}
+
+std::string FileOf(ex_isolate* s, Local<v8::Context> c, Local<v8::Message> m) {
+  v8::ScriptOrigin origin = m->GetScriptOrigin();
+  std::string name = Utf8(s->iso, origin.ResourceName());
+  Local<v8::Data> options = origin.GetHostDefinedOptions();
+  if (options.IsEmpty() || !options->IsFixedArray() || options.As<v8::FixedArray>()->Length() == 0) return name;
+  Local<Value> index = options.As<v8::PrimitiveArray>()->Get(s->iso, 0);
+  int i = index->IsInt32() ? index.As<v8::Int32>()->Value() : -1;
+  bool known = i >= 0 && i < static_cast<int>(s->modules.size());
+  if (!known) return s->compiling;
+  // Code from strings has the options of the code that made it.
+  const ModuleEntry& e = s->modules[i];
+  return origin.Options().IsModule() || (!e.body.IsEmpty() && e.body.Get(s->iso)->ScriptId() == origin.ScriptId()) ? e.key : name;
 }
 
 std::string UrlOf(const std::string& key) {
@@ -298,7 +313,11 @@ ex_error ex_run(ex_isolate* s, ex_view name, ex_view source, int call, ex_view i
   if (!LoadRequests(s, scope.context, s->main_module)) return Unlinked(s, scope.context, tc);
   if (!m->InstantiateModule(scope.context, ResolveLink).FromMaybe(false)) return Caught(s, scope.context, tc, EX_MODULE);
   Local<Value> v = v8::Undefined(iso);
-  if (input.n > 0 && !Decode(s, scope.context, View(input), s->codec).ToLocal(&v)) return Caught(s, scope.context, tc);
+  if (input.n > 0 && !Decode(s, scope.context, View(input), s->codec, "input").ToLocal(&v)) {
+    ex_error e = Caught(s, scope.context, tc);
+    if (e.kind == EX_EXCEPTION) e.kind = EX_INPUT;
+    return e;
+  }
   s->input.Reset(iso, v);
   if (!m->Evaluate(scope.context).ToLocal(&v)) return Caught(s, scope.context, tc);
   s->evaluation.Reset(iso, v.As<v8::Promise>());
@@ -321,7 +340,7 @@ ex_result ex_stalled(ex_isolate* s) {
   auto [modules, messages] = m->GetStalledTopLevelAwaitMessages(s->iso);
   if (messages.empty()) return r;
   Local<v8::Message> at = messages[0];
-  std::string file = Utf8(s->iso, at->GetScriptResourceName());
+  std::string file = FileOf(s, scope.context, at);
   r.error.kind = EX_EXCEPTION;
   r.error.line = at->GetLineNumber(scope.context).FromMaybe(0);
   r.error.column = at->GetStartColumn(scope.context).FromMaybe(-1) + 1;

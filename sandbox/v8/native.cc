@@ -307,7 +307,7 @@ ex_error ex_resolve(ex_isolate* s, uint64_t id, int ok, ex_view text) {
   v8::TryCatch tc(s->iso);
   v8::Local<v8::Promise::Resolver> r = call.resolver.Get(s->iso);
   v8::Local<v8::Value> v;
-  if (!Decode(s, scope.context, View(text), s->codec).ToLocal(&v)) {
+  if (!Decode(s, scope.context, View(text), s->codec, (ok ? "the result of " : "the error of ") + call.tool).ToLocal(&v)) {
     if (tc.HasTerminated() || s->iso->IsExecutionTerminating() || !tc.HasCaught()) return Caught(s, scope.context, tc);
     v8::Local<v8::Value> thrown = tc.Exception();
     tc.Reset();

@@ -51,6 +51,17 @@ v8::MaybeLocal<v8::Function> LoadPart(ex_isolate* s, Local<v8::Context> c, const
   return f.As<v8::Function>();
 }
 
+v8::MaybeLocal<Value> Library(ex_isolate* s, Local<v8::Context> c, const char* name, int n, Local<Value>* args) {
+  v8::Isolate* iso = s->iso;
+  Local<Value> f;
+  if (!s->internals.Get(iso)->Get(c, Str(iso, name)).ToLocal(&f)) return {};
+  if (!f->IsFunction()) {
+    iso->ThrowException(v8::Exception::TypeError(Str(iso, std::string("the library cannot ") + name)));
+    return {};
+  }
+  return f.As<v8::Function>()->Call(c, v8::Undefined(iso), n, args);
+}
+
 // InstallLazy makes each name of the list an own data property of the global, whose value is made when it is first
 // read. The list has a name a line; one that starts with '+' is enumerable, as operations are.
 bool InstallLazy(ex_isolate* s, Local<v8::Context> c, std::string_view names) {

@@ -1,5 +1,6 @@
 // One program's run: the turns of its event loop, its errors, its value.
 #include <cstring>
+#include <utility>
 
 #include "isolate.h"
 
@@ -59,7 +60,7 @@ void DescribeError(ex_isolate* s, Local<v8::Context> c, Local<v8::Object> o, ex_
 
 void Locate(ex_isolate* s, Local<v8::Context> c, Local<v8::Message> m, ex_error* e) {
   if (m.IsEmpty()) return;
-  std::string file = Utf8(s->iso, m->GetScriptResourceName());
+  std::string file = FileOf(s, c, m);
   if (file.empty() || file == kLibraryName || file == "undefined") return;
   e->line = m->GetLineNumber(c).FromMaybe(0);
   e->column = m->GetStartColumn(c).FromMaybe(-1) + 1;
@@ -74,10 +75,13 @@ bool Tell(ex_isolate* s, Local<v8::Context> c, const char* kind, Local<Value> re
   return !s->report.Get(s->iso)->Call(c, v8::Undefined(s->iso), 3, args).IsEmpty() || !tc.HasTerminated();
 }
 
+constexpr size_t kMaxTracked = 1000;  // rejected promises of one turn
+
 // ReportRejections tells the library about each promise that was rejected and found no handler in this turn, and about
 // those of earlier turns that have found one since (HTML, 8.1.4.7 "notify about rejected promises"). It never touches
 // the program's outcome. True when the program may have run, so that it needs another turn.
 bool ReportRejections(ex_isolate* s, Local<v8::Context> c) {
+  bool more = std::exchange(s->rejected_more, false);
   auto rejected = std::move(s->rejected);
   auto handled = std::move(s->handled_late);
   s->rejected.clear();
@@ -87,6 +91,10 @@ bool ReportRejections(ex_isolate* s, Local<v8::Context> c) {
     if (p->HasHandler()) continue;  // another's listener, or require, took it
     if (p == s->evaluation.Get(s->iso) || (!s->outcome.IsEmpty() && p == s->outcome.Get(s->iso))) continue;
     if (!Tell(s, c, "unhandledrejection", reason.Get(s->iso), p)) return false;
+  }
+  if (more) {
+    std::string text = "more than " + std::to_string(kMaxTracked) + " promises were rejected at once with nobody to handle it: the others are not reported";
+    goLog(s->handle, {"warn", 4}, {text.data(), text.size()});
   }
   for (auto& promise : handled) {
     Local<v8::Promise> p = promise.Get(s->iso);
@@ -172,9 +180,10 @@ void PromiseRejected(v8::PromiseRejectMessage m) {
   v8::Isolate* iso = v8::Isolate::GetCurrent();
   ex_isolate* s = Self(iso);
   if (s == nullptr) return;
-  constexpr size_t kMaxTracked = 1000;
   if (m.GetEvent() == v8::kPromiseRejectWithNoHandler && !s->context.IsEmpty()) Amend(s, s->context.Get(iso), m.GetValue());
-  if (m.GetEvent() == v8::kPromiseRejectWithNoHandler && s->rejected.size() < kMaxTracked) {
+  if (m.GetEvent() == v8::kPromiseRejectWithNoHandler && s->rejected.size() >= kMaxTracked) {
+    s->rejected_more = true;
+  } else if (m.GetEvent() == v8::kPromiseRejectWithNoHandler) {
     s->rejected.emplace_back(v8::Global<v8::Promise>(iso, m.GetPromise()), v8::Global<Value>(iso, m.GetValue()));
   } else if (m.GetEvent() == v8::kPromiseHandlerAddedAfterReject) {
     for (auto it = s->rejected.begin(); it != s->rejected.end(); ++it) {
@@ -189,9 +198,18 @@ void PromiseRejected(v8::PromiseRejectMessage m) {
 
 namespace {
 
-// Frame rewrites one "fn (file:line:col)" to the submitted text's place; empty for frames of the library.
-std::string Frame(ex_isolate* s, const std::string& text) {
-  if (text.find(kLibraryName) != std::string::npos) return "";
+// FileName is the name of a frame's script. A frame's own text has what a comment sourceURL says in its place, which is
+// the program's to choose.
+std::string FileName(v8::Isolate* iso, Local<v8::Context> c, Local<v8::Object> site) {
+  Local<Value> f, name;
+  if (!site->Get(c, Str(iso, "getFileName")).ToLocal(&f) || !f->IsFunction()) return "";
+  if (!f.As<v8::Function>()->Call(c, site, 0, nullptr).ToLocal(&name) || !name->IsString()) return "";
+  return Utf8(iso, name);
+}
+
+// Frame rewrites one "fn (file:line:col)" of the script called name to the submitted text's place. Where the script has no
+// name the file is that of the text.
+std::string Frame(ex_isolate* s, const std::string& text, const std::string& name) {
   size_t end = text.size() - (!text.empty() && text.back() == ')' ? 1 : 0);
   size_t col = text.rfind(':', end == 0 ? 0 : end - 1);
   if (col == std::string::npos || col == 0) return text;
@@ -204,7 +222,7 @@ std::string Frame(ex_isolate* s, const std::string& text) {
   for (const char* prefix : {"async "}) {
     if (open == std::string::npos && text.compare(0, strlen(prefix), prefix) == 0) from = strlen(prefix);
   }
-  std::string file = text.substr(from, line - from);
+  std::string file = name.empty() ? text.substr(from, line - from) : name;
   goMapPosition(s->handle, {file.data(), file.size()}, &l, &k);
   std::string where = file + ":" + std::to_string(l) + ":" + std::to_string(k);
   if (open == std::string::npos) return text.substr(0, from) + where;
@@ -229,9 +247,9 @@ v8::MaybeLocal<Value> FormatStack(Local<v8::Context> c, Local<Value> error, Loca
   tc.Reset();
   for (uint32_t i = 0; s != nullptr && i < sites->Length(); i++) {
     Local<Value> site;
-    if (!sites->Get(c, i).ToLocal(&site) || !site->ToString(c).ToLocal(&text)) break;
-    std::string frame = Frame(s, Utf8(iso, text));
-    if (!frame.empty()) out += "\n    at " + frame;
+    if (!sites->Get(c, i).ToLocal(&site) || !site->IsObject() || !site->ToString(c).ToLocal(&text)) break;
+    std::string name = FileName(iso, c, site.As<v8::Object>());
+    if (name != kLibraryName) out += "\n    at " + Frame(s, Utf8(iso, text), name);
   }
   return Str(iso, out);
 }
@@ -318,7 +336,7 @@ ex_result ex_roundtrip(ex_isolate* s, ex_view text, int is_script, uint64_t max_
     Local<v8::Script> script;
     ok = v8::Script::Compile(scope.context, Str(s->iso, View(text))).ToLocal(&script) && script->Run(scope.context).ToLocal(&v);
   } else {
-    ok = Decode(s, scope.context, View(text), s->codec).ToLocal(&v);
+    ok = Decode(s, scope.context, View(text), s->codec, "a value").ToLocal(&v);
   }
   if (!ok) {
     r.error = Caught(s, scope.context, tc);

@@ -209,19 +209,6 @@ void Brand(const Info& info) {
   if (info[0]->IsObject()) (void)info[0].As<v8::Object>()->SetPrivate(iso->GetCurrentContext(), HostMark(iso), v8::True(iso));
 }
 
-// IsPlatformObject finds the mark on the object or on a prototype of it: the library marks the prototypes of its classes.
-bool IsPlatformObject(v8::Isolate* iso, Local<v8::Context> c, Local<v8::Object> o) {
-  Local<v8::Private> mark = HostMark(iso);
-  constexpr int kMaxChain = 32;
-  for (int i = 0; i < kMaxChain; i++) {
-    if (o->HasPrivate(c, mark).FromMaybe(false)) return true;
-    Local<Value> next = o->GetPrototypeV2();
-    if (!next->IsObject() || next->IsProxy()) return false;
-    o = next.As<v8::Object>();
-  }
-  return false;
-}
-
 // CloneWriter collects platform objects; the serialized text has their index. The library gives the clone of one when it
 // is met, or nothing for one that is transferred later.
 class CloneWriter : public v8::ValueSerializer::Delegate {
@@ -366,6 +353,19 @@ void Load(const Info& info) {
 }
 
 }  // namespace
+
+bool IsMarked(v8::Isolate* iso, Local<v8::Context> c, Local<v8::Object> o) { return o->HasPrivate(c, HostMark(iso)).FromMaybe(false); }
+
+bool IsPlatformObject(v8::Isolate* iso, Local<v8::Context> c, Local<v8::Object> o) {
+  constexpr int kMaxChain = 32;
+  for (int i = 0; i < kMaxChain; i++) {
+    if (IsMarked(iso, c, o)) return true;
+    Local<Value> next = o->GetPrototypeV2();
+    if (!next->IsObject() || next->IsProxy()) return false;
+    o = next.As<v8::Object>();
+  }
+  return false;
+}
 
 const std::vector<NativeFunction>& ServiceFunctions() {
   static const std::vector<NativeFunction> all = {

@@ -74,6 +74,11 @@ func refusals(t *testing.T, e executor.Executor) {
 		{"unknown form", program("1", as("poem")), protocol.InvalidParams, "form"},
 		{"negative limit", program("1", within(protocol.Limits{CPUMs: -1})), protocol.InvalidParams, "limits.cpuMs"},
 		{"input that is not JSON", program("1", input("{")), protocol.InvalidParams, "input"},
+		{"input with an unknown tag", program("1", input(`[{"@nothing":1}]`)), protocol.InvalidParams, "input"},
+		{"name of the service's own", program("1", func(r *executor.Request) { r.Name = "executor:library" }), protocol.InvalidParams, "name"},
+		{"module of the service's own", program("1", func(r *executor.Request) {
+			r.Modules = map[string]protocol.ModuleSource{"executor:library": {Source: "1"}}
+		}), protocol.InvalidParams, `modules["executor:library"]`},
 		{"provider with a reserved name", program("1", using(executor.Provider{Name: "class"})), protocol.InvalidProvider, "providers[0].name"},
 		{"provider twice", program("1", using(echo, echo)), protocol.InvalidProvider, "providers[1].name"},
 		{"module without a name", program("1", func(r *executor.Request) {

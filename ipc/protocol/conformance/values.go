@@ -43,20 +43,10 @@ func vectors(t *testing.T) (list []vector) {
 	return list
 }
 
-// later are values of classes that the sandbox does not encode yet. A case fails as soon as it does.
-var later = map[string]bool{"URL": true, "URL without authority": true, "shared URL": true}
-
 // values crosses the boundary with every kind of value, in each direction.
 func values(t *testing.T, e executor.Executor) {
 	for _, v := range vectors(t) {
 		t.Run(v.Name, func(t *testing.T) {
-			if later[v.Name] {
-				o := run(t, e, program("return ("+v.JS+");", as(protocol.FormScript)))
-				if o.Err() == nil && canonical(t, o.Value) == canonical(t, v.Value) {
-					t.Error("the sandbox has this now: take it off the list")
-				}
-				return
-			}
 			wantValue(t, e, program("return ("+v.JS+");", as(protocol.FormScript)), string(v.Value))
 			wantValue(t, e, program("(input) => input", input(string(v.Value))), string(v.Value))
 			var got protocol.Value

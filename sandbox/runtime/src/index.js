@@ -41,8 +41,10 @@ export default function install(host) {
     __proto__: null, ...primordials, ...webidl, checkGlobal, stackOf, native, nameOf, now: clock.now,
     inspect: (value) => core.need("console").inspect(value),
   };
-  const { need, wake } = makeWake(native, core);
+  const { need, wake, loaded } = makeWake(native, core);
   core.need = need;
+  core.loaded = loaded;
+  core.parts = parts;
   const { report, setHandleReport } = makeReport(core);
   core.report = report;
   core.setHandleReport = setHandleReport;
@@ -77,5 +79,8 @@ export default function install(host) {
     wake,
     lazy: lazyNames(),
     inspect: core.inspect,
+    // For the value codec.
+    describe: (object) => need("values").describe(object),
+    revive: (tag, body) => need("values").revive(tag, body),
   };
 }

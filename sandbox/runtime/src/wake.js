@@ -4,8 +4,9 @@ import { hasOwn, SafeTypeError } from "./primordials.js";
 import { parts } from "./parts/index.js";
 
 /**
- * Returns need(part) → what the part exports, and wake(name) → the value of a lazy global. Both load the part once per
- * execution; core is what its function gets: the intrinsics, the host's functions, need, and the part webidl.
+ * Returns need(part) → what the part exports, wake(name) → the value of a lazy global, and loaded(part) → what the part
+ * exports if it is there already, else undefined. The first two load the part, once per execution; core is what its
+ * function gets: the intrinsics, the host's functions, need, and the part webidl.
  */
 export function makeWake(native, core) {
   const owners = { __proto__: null };
@@ -34,5 +35,5 @@ export function makeWake(native, core) {
     if (!hasOwn(exports, name)) throw new SafeTypeError(`the library lacks ${name}`);
     return exports[name];
   }
-  return { __proto__: null, need, wake };
+  return { __proto__: null, need, wake, loaded: (part) => loaded[part] };
 }

@@ -9,7 +9,7 @@ export default function blob(core) {
   const maxSafe = 9007199254740991;
   const chunkBytes = 65536;
 
-  let bytesOf, typeOf;
+  let bytesOf, typeOf, nameOfFile, lastModifiedOf;
 
   // ---- buffers
 
@@ -167,6 +167,8 @@ export default function blob(core) {
     #lastModified;
     static {
       fileIs = (value) => isObject(value) && #name in value;
+      nameOfFile = (file) => file.#name;
+      lastModifiedOf = (file) => file.#lastModified;
     }
     constructor(fileBits, fileName, options = undefined) {
       if (options === made) {
@@ -252,7 +254,8 @@ export default function blob(core) {
   return {
     __proto__: null,
     createObjectURL, revokeObjectURL, resolveObjectURL,
-    Blob, File, isBlob: blobIs, isFile: fileIs, makeBlob, makeFile, bytesOfBlob: bytesOf, typeOfBlob: typeOf, viewOf, copyBytes: copyOf, decode, streamOf,
+    Blob, File, isBlob: blobIs, isFile: fileIs, makeBlob, makeFile, bytesOfBlob: bytesOf, typeOfBlob: typeOf,
+    nameOfFile, lastModifiedOf, viewOf, copyBytes: copyOf, decode, streamOf,
     concatenate, normalType,
   };
 }

@@ -227,5 +227,5 @@ export default function formdata(core) {
   }
   const unescape = (text) => replaceAll(replaceAll(replaceAll(text, "%0A", "\n"), "%0D", "\r"), "%22", "\"");
 
-  return { __proto__: null, FormData, isFormData: isForm, makeForm, encodeMultipart, parseMultipart };
+  return { __proto__: null, FormData, isFormData: isForm, entriesOf, makeForm, encodeMultipart, parseMultipart };
 }

@@ -31,6 +31,7 @@ export const parts = {
   clone: { operations: ["structuredClone"] },
   console: { alone: true }, // see ../console.js
   language: {}, // see ../language.js
+  values: {}, // platform objects that cross to the host; see ../index.js
   messaging: { interfaces: ["MessageChannel", "MessagePort"] },
   navigator: { interfaces: ["Navigator"], attributes: ["navigator"] },
   performance: {

@@ -183,6 +183,7 @@ export default function webidl(core) {
       }
     }
     const { prototype } = PairIterator;
+    core.native.brand(prototype);
     delete prototype.constructor;
     setPrototypeOf(prototype, IteratorPrototype);
     makeEnumerable(prototype);

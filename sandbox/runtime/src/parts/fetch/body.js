@@ -183,7 +183,10 @@ export function makeBodies(core, headers, mime) {
       },
     };
     const keys = core.ownKeys(members);
-    for (let i = 0; i < keys.length; i++) core.defineProperty(constructor.prototype, keys[i], core.getOwnPropertyDescriptor(members, keys[i]));
+    for (let i = 0; i < keys.length; i++) {
+      const descriptor = core.setPrototypeOf(core.getOwnPropertyDescriptor(members, keys[i]), null);
+      core.defineProperty(constructor.prototype, keys[i], descriptor);
+    }
   }
 
   return { __proto__: null, Body, toBodyInit, mixIn, textBody, mimeOf, parameterOfType };

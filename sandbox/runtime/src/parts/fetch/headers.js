@@ -89,7 +89,8 @@ export function makeHeaders(core) {
     if (slots.sorted !== undefined) return slots.sorted;
     const sorted = list();
     for (let i = 0; i < slots.pairs.length; i++) {
-      const [name, value] = [slots.pairs[i][0], slots.pairs[i][1]];
+      const name = slots.pairs[i][0];
+      const value = slots.pairs[i][1];
       let at = sorted.length;
       while (at > 0 && sorted[at - 1][0] > name) at--;
       if (at > 0 && sorted[at - 1][0] === name && name !== "set-cookie") {
@@ -187,5 +188,5 @@ export function makeHeaders(core) {
   const pairNext = iteratorPrototype.next;
   finish(Headers, { __proto__: null, name: "Headers" });
 
-  return { __proto__: null, Headers, slotsOf, isHeaders, toInit, fill, get, has, add, append, replace, isToken, normalize };
+  return { __proto__: null, Headers, slotsOf, isHeaders, sortedPairs, toInit, fill, get, has, add, append, replace, isToken, normalize };
 }

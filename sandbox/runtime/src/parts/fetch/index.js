@@ -8,6 +8,7 @@ import { makeMime } from "./mime.js";
 import { makeNetwork } from "./network.js";
 import { makeRequests } from "./request.js";
 import { makeResponses } from "./response.js";
+import { makeValues } from "./values.js";
 
 export default function fetchPart(core) {
   const { SafePromise, SafeTypeError, stringIndexOf, stringSlice, stringStartsWith, requireArguments, promiseReject } = core;
@@ -18,7 +19,7 @@ export default function fetchPart(core) {
   const headers = makeHeaders(core);
   const mime = makeMime(core, headers);
   const bodies = makeBodies(core, headers, mime);
-  const { Request, requestOf, signalOf } = makeRequests(core, headers, bodies, baseURL);
+  const { Request, isRequest, requestOf, signalOf } = makeRequests(core, headers, bodies, baseURL);
   const { Response, responseOf, isResponse, newSlots, makeResponse } = makeResponses(core, headers, bodies, baseURL);
   const readData = makeDataURLs(core, mime);
   const { start, checkNetwork } = makeNetwork(core, { headers, bodies, newSlots });
@@ -125,5 +126,8 @@ export default function fetchPart(core) {
     parameterOfType: bodies.parameterOfType, // for FileReader
     // For EventSource.
     baseURL, checkNetwork, requestOf, open: start, mimeOf: bodies.mimeOf, addHeader: (slots, name, value) => headers.add(slots.headers, name, value),
+    // For values that cross to the host.
+    isHeaders: headers.isHeaders, headerSlots: headers.slotsOf, sortedPairs: headers.sortedPairs, isRequest, isResponse, responseOf,
+    ...makeValues(core, { headers, bodies, Request, requestOf, newSlots, makeResponse }),
   };
 }

@@ -25,6 +25,7 @@ var Flags = []string{
 	"--no-wasm-loop-unrolling",
 	"--enable-sharedarraybuffer-per-context",
 	"--js-base-64",
+	"--js-explicit-resource-management",
 	"--js-float16array",
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	goruntime "runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -184,8 +185,10 @@ func (h *host) run(t testing.TB, p Program) *Outcome {
 // ErrDeadlock is the Err of a program that waits for nothing.
 var ErrDeadlock = errors.New("nothing is left that could settle the program")
 
-// loop gives the program what it waits for, tools before timers, until it is settled.
+// loop gives the program what it waits for, tools before timers, until it is settled. The clock stands still while the
+// engine works in the background, as it does when it compiles WebAssembly.
 func (h *host) loop(iso *v8.Isolate) (string, error) {
+	quiet := false // nothing went on in the background before the last turn
 	for {
 		state, err := iso.Drain()
 		if err != nil {
@@ -200,6 +203,10 @@ func (h *host) loop(iso *v8.Isolate) (string, error) {
 			h.pending = h.pending[1:]
 			delete(h.waiting, c.id)
 			err = iso.Resolve(c.id, c.ok, c.text)
+		} else if busy := v8.BackgroundBusy(); busy || !quiet {
+			quiet = !busy
+			goruntime.Gosched()
+			continue
 		} else if id, last, ok := h.clock.next(); ok {
 			err = iso.Fire(id, last)
 		} else {
@@ -208,6 +215,7 @@ func (h *host) loop(iso *v8.Isolate) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		quiet = false
 	}
 }
 

@@ -20,13 +20,15 @@ export default function compression(core) {
     return value;
   }
 
-  const prefix = "TypeError: ";
+  const classes = { __proto__: null, TypeError: SafeTypeError, RangeError: core.SafeRangeError };
   function op(name, handle, input) {
     try {
       return native.op(`compression.${name}`, handle, input);
     } catch (error) {
       const { message } = error;
-      if (core.stringStartsWith(message, prefix)) throw new SafeTypeError(core.stringSlice(message, prefix.length));
+      const end = core.stringIndexOf(message, ": ");
+      const Class = classes[core.stringSlice(message, 0, end)];
+      if (Class !== undefined) throw new Class(core.stringSlice(message, end + 2));
       throw error;
     }
   }

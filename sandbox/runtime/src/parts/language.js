@@ -139,6 +139,15 @@ export default function language(core) {
     if (typeof callback !== "function") throw new SafeTypeError("The callback is not a function.");
   }
 
+  // ECMA-262, 9.13: only the engine knows a symbol that is registered.
+  function canBeHeld(value) {
+    try {
+      return new SafeWeakRef(value) !== undefined;
+    } catch {
+      return false;
+    }
+  }
+
   return {
     __proto__: null,
     concat,
@@ -165,7 +174,7 @@ export default function language(core) {
       const known = weakMapHas(map, key);
       toCallback(callback);
       if (known) return weakMapGet(map, key);
-      new SafeWeakRef(key); // throws for what cannot be held weakly
+      if (!canBeHeld(key)) throw new SafeTypeError("Invalid value used as weak map key");
       const value = callback(key);
       weakMapSet(map, key, value);
       return value;

@@ -38,6 +38,10 @@ export function makeBodies(core, headers, mime) {
         streams().readAllBytes(streams().acquireReader(this.stream), success, failure);
       }
     }
+    /** Ends a stream that nobody will read. */
+    cancel(reason) {
+      if (this.stream !== undefined) core.promiseThen(streams().acquireReader(this.stream).cancel(reason), undefined, () => {});
+    }
     clone() {
       if (this.stream === undefined) return new Body(this.bytes, undefined);
       const branches = streams().teeStream(this.stream, cloneChunk);

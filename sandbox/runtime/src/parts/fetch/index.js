@@ -1,9 +1,12 @@
 // The Fetch Standard (https://fetch.spec.whatwg.org/) as the minimum common API reads it: no origin, no CORS, no cookies,
-// no cache, no forbidden headers. The network itself is behind send().
+// no cache, no forbidden headers.
 
+import { makeBlobs } from "./blobs.js";
 import { makeBodies } from "./body.js";
+import { makeClients } from "./client.js";
 import { makeDataURLs } from "./data.js";
 import { makeHeaders } from "./headers.js";
+import { makeIntegrity } from "./integrity.js";
 import { makeMime } from "./mime.js";
 import { makeNetwork } from "./network.js";
 import { makeRequests } from "./request.js";
@@ -22,43 +25,50 @@ export default function fetchPart(core) {
   const { Request, isRequest, requestOf, signalOf } = makeRequests(core, headers, bodies, baseURL);
   const { Response, responseOf, isResponse, newSlots, makeResponse } = makeResponses(core, headers, bodies, baseURL);
   const readData = makeDataURLs(core, mime);
-  const { start, checkNetwork } = makeNetwork(core, { headers, bodies, newSlots });
+  const fromBlob = makeBlobs(core, headers, respond);
+  const matches = makeIntegrity(core);
+  const { start, checkNetwork } = makeNetwork(core, { headers, bodies, clients: makeClients(core, headers, baseURL), newSlots });
 
   const withoutFragment = (url) => {
     const at = stringIndexOf(url, "#");
     return at < 0 ? url : stringSlice(url, 0, at);
   };
 
-  function respond(url, status, statusText, bytes, type) {
+  function respond(url, status, statusText, bytes, lines) {
     const slots = newSlots(status, statusText, "basic", url);
     slots.body = new bodies.Body(bytes, undefined);
-    if (type !== "") headers.add(slots.headers, "Content-Type", type);
+    for (let i = 0; i < lines.length; i++) headers.add(slots.headers, lines[i][0], lines[i][1]);
     slots.headers.guard = "immutable";
     return slots;
   }
 
-  function fromData(request) {
-    const data = readData(withoutFragment(request.url));
+  function fromData(request, url) {
+    const data = readData(url);
     if (data === null) throw new SafeTypeError("fetch: the data: URL is malformed.");
-    return respond(withoutFragment(request.url), 200, "OK", data.bytes, data.type);
+    const slots = respond(url, 200, "OK", data.bytes, [["Content-Type", data.type]]);
+    if (request.method === "HEAD") slots.body = null;
+    return slots;
   }
 
-  // Fetch, 4.2 "scheme fetch" for blob:.
-  function fromBlob(request) {
-    const url = withoutFragment(request.url);
-    const blobs = core.need("blob");
-    const blob = request.method === "GET" ? request.blob ?? blobs.resolveObjectURL(url) : undefined;
-    if (blob === undefined) throw new SafeTypeError("fetch: the blob: URL names no blob, or the method is not GET.");
-    const bytes = blobs.bytesOfBlob(blob);
-    const slots = respond(url, 200, "OK", bytes, blobs.typeOfBlob(blob));
-    headers.add(slots.headers, "Content-Length", `${core.typedArrayByteLength(bytes)}`);
-    return slots;
+  // Fetch, 4.1 "main fetch": the body must be what the request's integrity says. onResponse(slots) or onFailure(error).
+  function verify(request, slots, onResponse, onFailure) {
+    if (request.integrity === "") return onResponse(slots);
+    const check = (bytes) => {
+      if (!matches(bytes, request.integrity)) {
+        onFailure(new SafeTypeError(`fetch: the body of ${slots.url} is not what the request's integrity says.`));
+        return;
+      }
+      if (slots.body !== null) slots.body = new bodies.Body(bytes, undefined);
+      onResponse(slots);
+    };
+    if (slots.body === null) check(new core.Bytes(0));
+    else slots.body.consume(check, onFailure);
   }
 
   function schemeFetch(request) {
     const { url } = request;
-    if (stringStartsWith(url, "data:")) return fromData(request);
-    if (stringStartsWith(url, "blob:")) return fromBlob(request);
+    if (stringStartsWith(url, "data:")) return fromData(request, withoutFragment(url));
+    if (stringStartsWith(url, "blob:")) return fromBlob(request, withoutFragment(url));
     throw new SafeTypeError(`fetch: the scheme of ${url} is not supported.`);
   }
 
@@ -77,7 +87,7 @@ export default function fetchPart(core) {
         ended = true;
         events.removeAbortAlgorithm(signal, onAbort);
       };
-      abort = start(request, (slots) => resolve(makeResponse(slots)), reject, onEnd);
+      abort = start(request, (slots) => verify(request, slots, (whole) => resolve(makeResponse(whole)), reject), reject, onEnd);
       if (events.isAborted(signal)) onAbort(); // by the stream of the request's body
       else if (!ended) events.addAbortAlgorithm(signal, onAbort);
     });
@@ -90,10 +100,14 @@ export default function fetchPart(core) {
         const request = requestOf(new Request(input, init));
         const signal = signalOf(request);
         const events = core.need("abort");
-        if (events.isAborted(signal)) return promiseReject(events.signalReason(signal));
+        if (events.isAborted(signal)) {
+          const reason = events.signalReason(signal);
+          if (request.body !== null) request.body.cancel(reason);
+          return promiseReject(reason);
+        }
         const { url } = request;
         if (stringStartsWith(url, "http:") || stringStartsWith(url, "https:")) return overNetwork(request, signal);
-        return new SafePromise((resolve) => resolve(makeResponse(schemeFetch(request))));
+        return new SafePromise((resolve, reject) => verify(request, schemeFetch(request), (slots) => resolve(makeResponse(slots)), reject));
       } catch (error) {
         return promiseReject(error);
       }

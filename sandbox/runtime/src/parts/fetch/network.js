@@ -3,7 +3,7 @@
 
 const maxRedirects = 20;
 
-export function makeNetwork(core, { headers, bodies, newSlots, parseURL }) {
+export function makeNetwork(core, { headers, bodies, clients, newSlots }) {
   const { native, promiseThen, SafeTypeError, stringToLowerCase, toString } = core;
   const url = () => core.need("url");
   const streams = () => core.need("streams");
@@ -31,6 +31,7 @@ export function makeNetwork(core, { headers, bodies, newSlots, parseURL }) {
     body; // bytes, or null
     fromStream; // the body cannot be sent again
     redirect;
+    client; // what is told of the program
     redirects = 0;
     number = 0; // of the exchange under way, 0 when there is none
     ended = false; // failed or given up
@@ -57,6 +58,7 @@ export function makeNetwork(core, { headers, bodies, newSlots, parseURL }) {
     f.record = url().parse(slots.url, null);
     f.pairs = copyPairs(slots.headers.pairs, undefined);
     f.redirect = slots.redirect;
+    f.client = clients.clientOf(slots);
     f.onResponse = onResponse;
     f.onFailure = (error) => {
       if (f.ended) return;
@@ -97,11 +99,9 @@ export function makeNetwork(core, { headers, bodies, newSlots, parseURL }) {
 
   function exchange(f) {
     const number = ++exchanges;
-    const lines = [];
-    for (let i = 0; i < f.pairs.length; i++) core.define(lines, i, [f.pairs[i][2], f.pairs[i][1]]);
     let answer;
     try {
-      answer = call("fetch", number, [{ __proto__: null, method: f.method, url: withoutFragment(f.record), headers: lines, body: f.body }]);
+      answer = call("fetch", number, [{ __proto__: null, method: f.method, url: withoutFragment(f.record), headers: linesOf(clients.withClient(f.client, f.pairs, f.method, f.record)), body: f.body }]);
     } catch (error) { // the request is too large
       return f.onFailure(error);
     }
@@ -111,6 +111,18 @@ export function makeNetwork(core, { headers, bodies, newSlots, parseURL }) {
     }, f.onFailure);
   }
 
+  // Headers as they are sent: those of one name are one, written as the first.
+  function linesOf(pairs) {
+    const lines = [];
+    const index = { __proto__: null };
+    for (let i = 0; i < pairs.length; i++) {
+      const line = index[pairs[i][0]];
+      if (line !== undefined) line[1] += `, ${pairs[i][1]}`;
+      else core.define(lines, lines.length, index[pairs[i][0]] = [pairs[i][2], pairs[i][1]]);
+    }
+    return lines;
+  }
+
   function receive(f, number, head) {
     try {
       if (isRedirect(head.status) && f.redirect !== "manual") {
@@ -118,7 +130,7 @@ export function makeNetwork(core, { headers, bodies, newSlots, parseURL }) {
         if (location !== null) {
           checkRedirect(f, head.status, location);
           if (head.body) giveUp(number);
-          return follow(f, head.status, location);
+          return follow(f, head, location);
         }
       }
       f.onResponse(respond(f, number, head));
@@ -160,8 +172,9 @@ export function makeNetwork(core, { headers, bodies, newSlots, parseURL }) {
     if (status !== 303 && f.fromStream) throw new SafeTypeError("fetch: a request whose body is a stream cannot be redirected.");
   }
 
-  function follow(f, status, location) {
+  function follow(f, { status, headers: lines }, location) {
     f.redirects++;
+    clients.redirected(f.client, lines, f.record, location);
     if (((status === 301 || status === 302) && f.method === "POST") || (status === 303 && f.method !== "GET" && f.method !== "HEAD")) {
       f.method = "GET";
       f.body = null;
@@ -192,11 +205,12 @@ export function makeNetwork(core, { headers, bodies, newSlots, parseURL }) {
     return slots;
   }
 
-  // The body as a stream: each pull asks for one piece, so that nothing is sent before the program reads.
+  // The body as a stream: each pull asks for one piece. One is asked for ahead, so that the end is found, and a failure.
   function bodyOf(f, number) {
     f.stream = streams().setUpReadableBytes({
       __proto__: null,
-      pull: () => promiseThen(call("read", number, []), (piece) => {
+      highWaterMark: 1,
+      pull: () => f.ended ? undefined : promiseThen(call("read", number, []), (piece) => {
         if (f.ended) return;
         if (piece !== null) return f.stream.enqueue(piece);
         f.end();

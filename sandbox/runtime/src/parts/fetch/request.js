@@ -80,6 +80,9 @@ export function makeRequests(core, headers, bodies, baseURL) {
       throw new SafeTypeError("The cache mode 'only-if-cached' needs the mode 'same-origin'.");
     }
     if (init.method !== undefined) slots.method = toMethod(init.method);
+    if (slots.mode === "no-cors" && slots.method !== "GET" && slots.method !== "HEAD" && slots.method !== "POST") {
+      throw new SafeTypeError(`The mode 'no-cors' does not allow the method '${slots.method}'.`);
+    }
     if (init.signal !== undefined) slots.parent = init.signal;
   }
 
@@ -87,7 +90,9 @@ export function makeRequests(core, headers, bodies, baseURL) {
     if (referrer === "") return "";
     const record = url().parse(referrer, baseURL());
     if (record === null) throw new SafeTypeError(`'${referrer}' is not an absolute URL.`);
-    return "about:client"; // no referrer can be of our origin, as we have none
+    const base = baseURL(); // without one no referrer can be of our origin
+    if (base === null || record.scheme === "about" || url().originOf(record) !== url().originOf(base)) return "about:client";
+    return url().serialize(record);
   }
 
   function applyHeaders(slots, init, input) {

@@ -108,6 +108,12 @@ func canonTag(key string, x any) any {
 		return tag("ref", "path", "$"+dotted(x.(string)))
 	case "@boxed":
 		return tag("boxed", "v", canon(x.([]any)[0]))
+	case "@headers":
+		return tag("obj", "class", "Headers", "v", x)
+	case "@request":
+		return tag("obj", "class", "Request", "own", map[string]any{})
+	case "@response":
+		return tag("obj", "class", "Response", "own", map[string]any{})
 	case "@utf16":
 		return loneSurrogates(x.(string))
 	}

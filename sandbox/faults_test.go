@@ -3,6 +3,10 @@ package sandbox_test
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +16,44 @@ import (
 	"github.com/executord/executord/ipc/worker"
 )
 
-// The tests of this file are named after publicly reported faults of systems like this one.
+// The tests of this file are named after publicly reported faults of systems like this one; see testdata/faults.md.
+
+// TestReportedFaults: every row of the list has a test whose name starts with its id, here or in another package.
+func TestReportedFaults(t *testing.T) {
+	list, err := os.ReadFile("testdata/faults.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	named := regexp.MustCompile(`(?m)^func Test([A-Z]\d+)[A-Z]\w*\(t \*testing\.T\)`)
+	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.Name() == "node_modules":
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			tests[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| ([A-Z]\d+) \|`).FindAllStringSubmatch(string(list), -1)
+	if len(rows) < 20 {
+		t.Fatalf("only %d rows", len(rows))
+	}
+	for _, row := range rows {
+		if !tests[row[1]] {
+			t.Errorf("no test is named after %s", row[1])
+		}
+	}
+}
 
 // P: promises and late work.
 

@@ -132,7 +132,8 @@ func BenchmarkRestore(b *testing.B) {
 // touches has, for each part of the library, a program that is the first to touch it.
 var touches = map[string]string{
 	"abort": "AbortSignal", "exception": "DOMException", "kinds": "ErrorEvent",
-	"base64": "atob", "blob": "Blob", "clone": "structuredClone", "compression": "CompressionStream", "console": "console.log({})",
+	"base64": "atob", "blob": "Blob", "broadcastchannel": "BroadcastChannel", "eventsource": "EventSource", "filereader": "FileReader",
+	"clone": "structuredClone", "compression": "CompressionStream", "console": "console.log({})",
 	"crypto": "crypto", "encoding": "TextDecoder", "events": "Event", "fetch": "fetch", "formdata": "FormData",
 	"language": "Math.sumPrecise([1])", "messaging": "MessageChannel", "navigator": "navigator", "performance": "performance",
 	"streams": "ReadableStream", "url": "URL", "urlpattern": "URLPattern",

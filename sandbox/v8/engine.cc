@@ -215,6 +215,15 @@ v8::MaybeLocal<v8::Value> RunScript(v8::Isolate* iso, v8::Local<v8::Context> c, 
   return script->Run(c);
 }
 
+// GlobalTemplate is what contexts of the library are made from. The prototypes of a global cannot be changed (Web IDL, 3.8
+// "[Global]"): that of the global object, of the object behind it, and of the next, which becomes EventTarget.prototype.
+v8::Local<v8::ObjectTemplate> GlobalTemplate(v8::Isolate* iso) {
+  v8::Local<v8::FunctionTemplate> target = v8::FunctionTemplate::New(iso), global = v8::FunctionTemplate::New(iso);
+  global->Inherit(target);
+  for (auto t : {target->PrototypeTemplate(), global->PrototypeTemplate(), global->InstanceTemplate()}) t->SetImmutableProto();
+  return global->InstanceTemplate();
+}
+
 // Awaken evaluates the library in a fresh context and returns what it hands to the event loop. What goes into the
 // snapshot is compiled to the last function, so that no execution has to.
 v8::MaybeLocal<v8::Object> Awaken(v8::Isolate* iso, v8::Local<v8::Context> c, ex_view library, bool plain, bool eager) {
@@ -251,7 +260,7 @@ ex_result ex_snapshot_make(ex_view library, ex_view warm) {
     SetStackLimit(iso);
     {
       v8::HandleScope handles(iso);
-      v8::Local<v8::Context> c = v8::Context::New(iso);
+      v8::Local<v8::Context> c = v8::Context::New(iso, nullptr, GlobalTemplate(iso));
       v8::Context::Scope scope(c);
       v8::TryCatch tc(iso);
       v8::Local<v8::Object> internals;
@@ -372,7 +381,7 @@ ex_isolate* ex_isolate_new(const ex_options* o, ex_error* err) {
     v8::Isolate::Scope isolate_scope(iso);
     SetStackLimit(iso);
     v8::HandleScope handles(iso);
-    v8::Local<v8::Context> c = v8::Context::New(iso);
+    v8::Local<v8::Context> c = o->blob.n > 0 ? v8::Context::New(iso) : v8::Context::New(iso, nullptr, GlobalTemplate(iso));
     v8::Context::Scope scope(c);
     v8::TryCatch tc(iso);
     s->context.Reset(iso, c);

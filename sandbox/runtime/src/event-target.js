@@ -3,10 +3,10 @@
 // do is in the part "events".
 
 import { checkGlobal, defineAttribute, defineOperations } from "./global.js";
-import { define, defineProperty, getPrototypeOf, global, SafeTypeError, setPrototypeOf, toStringTag } from "./primordials.js";
+import { define, defineProperty, getPrototypeOf, global, SafeTypeError, toStringTag } from "./primordials.js";
 import { requireArguments } from "./webidl.js";
 
-/** Defines EventTarget, puts its prototype behind the global, and returns it. */
+/** Defines EventTarget, whose prototype is behind the global, and returns it. */
 export function installEventTarget(core) {
   const events = () => core.need("events");
   const { EventTarget } = {
@@ -15,7 +15,11 @@ export function installEventTarget(core) {
       events().initTarget(this);
     },
   };
-  const { prototype } = EventTarget;
+  // The engine made the prototypes behind the global, which cannot be changed any more.
+  const behind = getPrototypeOf(global);
+  const prototype = getPrototypeOf(behind);
+  delete behind.constructor;
+  define(prototype, "constructor", EventTarget, false);
   const methods = {
     addEventListener(type, callback) {
       events().addEventListener(this, arguments);
@@ -29,9 +33,8 @@ export function installEventTarget(core) {
   };
   for (const name in methods) define(prototype, name, methods[name]);
   defineProperty(prototype, toStringTag, { __proto__: null, value: "EventTarget", configurable: true });
-  defineProperty(EventTarget, "prototype", { __proto__: null, writable: false });
+  defineProperty(EventTarget, "prototype", { __proto__: null, value: prototype, writable: false });
   define(global, "EventTarget", EventTarget, false);
-  setPrototypeOf(getPrototypeOf(global), prototype);
   installHandlers(core, events);
   return EventTarget;
 }
@@ -45,7 +48,7 @@ function installHandlers({ report }, events) {
     reportError(e) {
       checkGlobal(this);
       requireArguments("reportError", arguments.length, 1);
-      report("uncaught", e);
+      report("reported", e);
     },
   });
 }

@@ -17,7 +17,10 @@ export function defineNamespace(name, object) {
   define(global, name, object, false);
 }
 
-/** Defines an attribute of the global. Without put, what is assigned to it takes its place ([Replaceable]). */
+/**
+ * Defines an attribute of the global. Without put, what is assigned to it takes its place ([Replaceable]); with null it is
+ * read-only.
+ */
 export function defineAttribute(name, read, put = (value) => define(global, name, value)) {
   const { get, set } = getOwnPropertyDescriptor({
     get [name]() {
@@ -29,5 +32,5 @@ export function defineAttribute(name, read, put = (value) => define(global, name
       put(value);
     },
   }, name);
-  defineProperty(global, name, { __proto__: null, get, set, enumerable: true, configurable: true });
+  defineProperty(global, name, { __proto__: null, get, set: put === null ? undefined : set, enumerable: true, configurable: true });
 }

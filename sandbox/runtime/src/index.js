@@ -57,7 +57,7 @@ export default function install(host) {
   core.stopTimer = stopTimer;
   core.EventTarget = installEventTarget(core);
   installLanguage(core);
-  for (const part in parts) for (const name of parts[part].attributes ?? []) defineAttribute(name, () => wake(name));
+  for (const part in parts) for (const name of parts[part].attributes ?? []) defineAttribute(name, () => wake(name), parts[part].readonly ? null : undefined);
 
   // Runs before any guest code.
   function begin(configJSON) {

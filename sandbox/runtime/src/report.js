@@ -4,12 +4,14 @@
 const labels = {
   __proto__: null,
   uncaught: "Uncaught ",
+  reported: "Uncaught ",
   unhandledrejection: "Unhandled rejection: ",
 };
 
 /**
- * Returns report(kind, reason, promise) with kind "uncaught", "unhandledrejection" or "rejectionhandled", which never
- * throws, and setHandleReport, by which the part "events" is asked first once it is there.
+ * Returns report(kind, reason, promise) with kind "uncaught", "reported" (by the program itself), "unhandledrejection"
+ * or "rejectionhandled", which never throws, and setHandleReport, by which the part "events" is asked first once it is
+ * there.
  */
 export function makeReport({ native, inspect }) {
   let handle = () => false;

@@ -3,7 +3,7 @@
 // kept out of the snapshot and compiled when a program first touches one of its names.
 //
 // interfaces are not enumerable on the global, operations are (Web IDL, 3.7 and 3.8). attributes are accessors whose
-// value the part has under the same name; what is assigned to one takes its place. A part that is alone has no use for
+// value the part has under the same name; what is assigned to one takes its place, unless they are readonly. A part that is alone has no use for
 // the part webidl, which is otherwise loaded before it.
 
 export const parts = {
@@ -22,7 +22,7 @@ export const parts = {
   },
   url: { interfaces: ["URL", "URLSearchParams"] },
   urlpattern: { interfaces: ["URLPattern"] },
-  crypto: { interfaces: ["Crypto", "CryptoKey", "SubtleCrypto"], attributes: ["crypto"] },
+  crypto: { interfaces: ["Crypto", "CryptoKey", "SubtleCrypto"], attributes: ["crypto"], readonly: true },
   encoding: { interfaces: ["TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream"] },
   compression: { interfaces: ["CompressionStream", "DecompressionStream"] },
   idna: { apart: true }, // written with ordinary methods: it has a realm of its own

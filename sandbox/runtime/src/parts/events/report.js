@@ -10,7 +10,7 @@ export function makeReporting(core, target) {
   // "name (file:line:column)" or "file:line:column" of the topmost frame.
   function placeOf(error) {
     const place = { __proto__: null, filename: "", lineno: 0, colno: 0 };
-    if (!core.isObject(error) || core.native.classOf(error) !== "Error") return place;
+    if (!isError(error)) return place;
     const found = core.regexpExec(/\n    at (?:.* \()?([^\n()]*):(\d+):(\d+)\)?(?:\n|$)/, core.stackOf(error) ?? "");
     if (found !== null) {
       place.filename = found[1];
@@ -20,11 +20,14 @@ export function makeReporting(core, target) {
     return place;
   }
 
-  function errorInit(error) {
-    const place = placeOf(error);
+  const isError = (value) => core.isObject(value) && core.native.classOf(value) === "Error";
+
+  // A value that is no error has the place where it was reported, if the program did it.
+  function errorInit(kind, error) {
+    const place = placeOf(kind === "reported" && !isError(error) ? new core.SafeTypeError("") : error);
     let text;
     try {
-      text = `Uncaught ${core.native.classOf(error) === "Error" ? error : core.inspect(error)}`;
+      text = `Uncaught ${isError(error) ? error : core.inspect(error)}`;
     } catch {
       text = "Uncaught exception";
     }
@@ -32,11 +35,11 @@ export function makeReporting(core, target) {
   }
 
   // True when the program has dealt with it.
-  function handleError(error) {
+  function handleError(kind, error) {
     if (reporting || !target.listens(global, "error")) return false;
     reporting = true;
     try {
-      return !target.fire(global, need("kinds").ErrorEvent, "error", errorInit(error));
+      return !target.fire(global, need("kinds").ErrorEvent, "error", errorInit(kind, error));
     } finally {
       reporting = false;
     }
@@ -55,7 +58,7 @@ export function makeReporting(core, target) {
   }
 
   return function handle(kind, reason, promise) {
-    if (kind === "uncaught") return handleError(reason);
+    if (kind === "uncaught" || kind === "reported") return handleError(kind, reason);
     if (kind === "unhandledrejection") return handleRejection(promise, reason);
     handleLate(promise, reason);
     return true;

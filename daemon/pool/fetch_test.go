@@ -245,7 +245,7 @@ func TestFetchGivenUp(t *testing.T) {
 	out = b.run(online(func(context.Context, executor.FetchCall) (*executor.FetchResponse, error) {
 		<-release
 		return late, nil
-	}, "fire-fetch 1 http://x/", "give-up 1", "return 1"))
+	}, "fire-fetch 1 http://x/", "sleep 200ms", "give-up 1", "return 1"))
 	close(release)
 	if string(out.Value) != "1" {
 		t.Errorf("got %v", out.Error)

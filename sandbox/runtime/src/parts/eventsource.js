@@ -9,7 +9,7 @@ const defaultRetry = 3000; // milliseconds; the standard leaves the choice
 const minRetry = 10; // a server that wants none would be asked without pause
 
 export default function eventSource(core) {
-  const { Bytes, EventTarget, finish, makeException, native, need, requireArguments, stringCharCodeAt, stringIndexOf, stringSlice, toBoolean, toDictionary, toUSVString, typedArrayBuffer, typedArrayByteOffset, typedArraySet } = core;
+  const { Bytes, EventTarget, finish, makeException, native, need, requireArguments, stringCharCodeAt, stringIndexOf, stringSlice, toBoolean, toDictionary, toUSVString, typedArrayBuffer, typedArrayByteOffset, typedArrayLength, typedArraySet } = core;
   const { Event, fire, handlerAttributes } = need("events");
   const { MessageEvent } = need("kinds");
   const fetching = need("fetch");
@@ -154,13 +154,15 @@ export default function eventSource(core) {
     }
     feed(bytes) {
       let all = bytes;
-      if (this.rest.length > 0) {
-        all = new Bytes(this.rest.length + bytes.length);
+      const before = typedArrayLength(this.rest);
+      if (before > 0) {
+        all = new Bytes(before + typedArrayLength(bytes));
         typedArraySet(all, this.rest, 0);
-        typedArraySet(all, bytes, this.rest.length);
+        typedArraySet(all, bytes, before);
       }
+      const end = typedArrayLength(all);
       let from = 0;
-      let at = this.rest.length; // what was there before has no line end
+      let at = before; // what was there has no line end
       if (!this.begun) {
         const mark = markLength(all);
         if (mark < 0) {
@@ -171,7 +173,7 @@ export default function eventSource(core) {
         from = mark;
         at = mark; // until now nothing was looked at
       }
-      for (; at < all.length; at++) {
+      for (; at < end; at++) {
         const byte = all[at];
         if (byte !== 10 && byte !== 13) {
           this.afterCR = false;
@@ -186,7 +188,7 @@ export default function eventSource(core) {
         this.line(native.utf8Decode(part(all, from, at), false));
         from = at + 1;
       }
-      this.rest = part(all, from, all.length);
+      this.rest = part(all, from, end);
     }
     line(text) {
       if (text === "") return this.dispatch();
@@ -222,7 +224,7 @@ export default function eventSource(core) {
   function markLength(bytes) {
     const mark = [0xef, 0xbb, 0xbf];
     for (let i = 0; i < 3; i++) {
-      if (i >= bytes.length) return -1;
+      if (i >= typedArrayLength(bytes)) return -1;
       if (bytes[i] !== mark[i]) return 0;
     }
     return 3;

@@ -94,7 +94,7 @@ export default function fetchPart(core) {
   }
 
   const operations = {
-    fetch(input, init = {}) {
+    fetch(input, init = undefined) {
       try {
         requireArguments("fetch", arguments.length, 1);
         const request = requestOf(new Request(input, init));

@@ -46,6 +46,38 @@ func TestDefaultsAreThoseOfThePool(t *testing.T) {
 	}
 }
 
+// Nothing is reached unless a pattern says so.
+func TestEgressSettings(t *testing.T) {
+	direct := func(args ...string) (bool, error) {
+		s, err := parse(t, args...)
+		if err != nil {
+			return false, err
+		}
+		c, err := s.pool(nil)
+		return c.Direct != nil, err
+	}
+	if allowed, err := direct(); allowed || err != nil {
+		t.Errorf("by default: %v, %v", allowed, err)
+	}
+	if allowed, err := direct("--egress-allow=https://*.example.com,http://x:8080", "--egress-allow-private=10.0.0.0/8,fd00::/8"); !allowed || err != nil {
+		t.Errorf("with patterns: %v, %v", allowed, err)
+	}
+	for _, args := range [][]string{
+		{"--egress-allow=example.com"},
+		{"--egress-allow=https://x/path"},
+		{"--egress-allow=https://x", "--egress-allow-private=10.0.0.1"},
+		{"--egress-allow-private=10.0.0.0/8"},
+	} {
+		if allowed, err := direct(args...); allowed || err == nil {
+			t.Errorf("%q is accepted", args)
+		}
+	}
+	t.Setenv("EXECUTORD_EGRESS_ALLOW", "https://example.com")
+	if allowed, err := direct(); !allowed || err != nil {
+		t.Errorf("by the variable: %v, %v", allowed, err)
+	}
+}
+
 func TestFlagsAndVariables(t *testing.T) {
 	t.Setenv("EXECUTORD_WORKERS", "7")
 	t.Setenv("EXECUTORD_MAX_HEAP", "300")

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -167,6 +169,35 @@ func TestEmbedded(t *testing.T) {
 	args[4] = filepath.Join(t.TempDir(), "none")
 	if got := call(t, stdin("1"), args...); got.status != 1 || !strings.Contains(got.err, "cannot use worker binary") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestNetwork: requests go where --network says.
+func TestNetwork(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
+	defer web.Close()
+	code := "(await fetch('" + web.URL + "')).text()"
+	for _, c := range []struct {
+		name, flags string
+		status      int
+		text        string
+	}{
+		{"none", "", 10, "there is no network here"},
+		{"host", "--network=host", 0, "hello"},
+		{"direct", "--network=direct --egress-allow=" + web.URL + " --egress-allow-private=127.0.0.1/32", 0, "hello"},
+		{"direct to a private address", "--network=direct --egress-allow=" + web.URL, 10, "--egress-allow-private"},
+		{"direct without a policy", "--network=direct", 40, "--egress-allow"},
+		{"no such network", "--network=internet", 1, "none"},
+		{"no pattern", "--network=direct --egress-allow=example.com", 1, "http://host[:port]"},
+		{"no range", "--egress-allow=http://x --egress-allow-private=10", 1, "egress-allow-private"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := []string{"run", "-", "--embedded", "--worker-binary", testbin.Worker(t)}
+			got := call(t, stdin(code), append(args, strings.Fields(c.flags)...)...)
+			if got.status != c.status || !strings.Contains(got.out+got.err, c.text) {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 

@@ -40,7 +40,10 @@ func TestModules(t *testing.T) {
 		{"without attributes", "import j from 'j'; import t from 't'; return [j, t]", mods("j", "json", `[1]`, "t", "text", "x"), `[[1],"x"]`},
 		{"wrong type", "import j from 'j' with { type: 'text' }; return j", mods("j", "json", `1`), `module TypeError: cannot import module "j" as type "text": it is of type "json" at main.js:1:15`},
 		{"unknown attribute", "\nimport j from 'j' with { kind: 'json' }; return j", mods("j", "json", `1`), `module TypeError: the import attribute 'kind' is not supported; only 'type' is at main.js:2:15`},
-		{"broken json", "import j from 'j'; return j", mods("j", "json", `{`), `module TypeError: cannot import module "j": it is not JSON: unexpected end of JSON input at main.js:1:15`},
+		{"broken json", "import j from 'j'; return j", mods("j", "json", `{`), `module TypeError: cannot read module "j" as JSON: the text ends too early at byte 1 at main.js:1:15`},
+		{"broken json, of a module", "import 'm'; return 1", mods("m", "module", "import j from 'j'", "j", "json", `[1,]`), `module TypeError: cannot read module "j" as JSON: unexpected ']' at byte 3 at m:1:15`},
+		{"json with a number of no bound", "import j from 'j'; return j", mods("j", "json", `1e999`), `{"@number":"Infinity"}`},
+		{"json with a byte order mark", "import j from 'j'; return j", mods("j", "json", "\ufeff{}"), `{}`},
 		{"dynamic with attributes", "return (await import('j', { with: { type: 'json' } })).default", mods("j", "json", `{"a":1}`), `{"a":1}`},
 
 		// ---- semantics

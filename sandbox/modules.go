@@ -1,9 +1,9 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"path"
 	"strings"
@@ -123,6 +123,9 @@ var kinds = map[protocol.ModuleType]v8.ModuleKind{
 	protocol.ModuleCommonJS: v8.ModuleCommonJS,
 }
 
+// moduleBounds are those of a JSON module.
+var moduleBounds = protocol.Bounds{Bytes: protocol.MaxCodeBytes, Depth: protocol.MaxDepth, Nodes: math.MaxInt32}
+
 func (g *graph) text(key string, m worker.Module) (v8.ModuleText, error) {
 	kind, ok := kinds[protocol.ModuleType(m.Type)]
 	if !ok {
@@ -131,9 +134,9 @@ func (g *graph) text(key string, m worker.Module) (v8.ModuleText, error) {
 	t := v8.ModuleText{Kind: kind, Key: key, Source: string(m.Source)}
 	switch kind {
 	case v8.ModuleJSON:
-		var v any
-		if err := json.Unmarshal(m.Source, &v); err != nil {
-			return t, fmt.Errorf("cannot import module %q: it is not JSON: %w", key, err)
+		t.Source = strings.TrimPrefix(t.Source, "\ufeff") // HTML, 8.1.4.2 "fetch a single module script" decodes without it
+		if err := (*protocol.TextError)(nil); errors.As(protocol.Check([]byte(t.Source), moduleBounds), &err) {
+			return t, fmt.Errorf("cannot read module %q as JSON: %s at byte %d", key, err.Reason, err.Offset)
 		}
 	case v8.ModuleESM:
 		if isTypeScript(key) {

@@ -140,3 +140,23 @@ func TestWhatCannotLeave(t *testing.T) {
 		}
 	}
 }
+
+// TestClassesShowTheirNames: the names that the bundler gave classes are nowhere to be seen.
+func TestClassesShowTheirNames(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	code := `const other = ["Array", "Boolean", "BigInt", "Date", "Error", "Function", "Number", "Object", "RegExp", "String", "Symbol", "AggregateError",
+  "EvalError", "RangeError", "ReferenceError", "SuppressedError", "SyntaxError", "TypeError", "URIError"];
+const wrong = []; let classes = 0;
+for (const name of Object.getOwnPropertyNames(globalThis)) {
+  const C = globalThis[name];
+  if (!/^[A-Z]/.test(name) || typeof C !== "function" || other.includes(name)) continue;
+  classes++;
+  let message = ""; try { C(); } catch (e) { message = e.message; }
+  const shown = [message.includes(name), C.name === name, Function.prototype.toString.call(C).length > 0, C.prototype?.[Symbol.toStringTag] ?? name];
+  if (!shown[0] || !shown[1] || !(name.endsWith(shown[3]) || shown[3] === name)) wrong.push([name, message, ...shown]);
+}
+return [classes > 60, wrong]`
+	if e := p.run(job{code: code}); e.value != "[true,[]]" {
+		t.Error(textOf(e), e.value)
+	}
+}

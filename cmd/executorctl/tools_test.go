@@ -76,6 +76,12 @@ func TestShow(t *testing.T) {
 		{`[{"@hole":3},1]`, "[<3 empty>, 1]"},
 		{`{"self":{"@ref":""}}`, "{ self: [Circular] }"},
 		{`[{"@number":"NaN"},{"@number":"-0"}]`, "[NaN, -0]"},
+		{`{"@blob":{"type":"text/plain","data":{"@bytes":"aGk="}}}`, "Blob text/plain(2 bytes) <68 69>"},
+		{`{"@file":{"name":"a b","type":"","lastModified":0,"data":{"@bytes":""}}}`, `File "a b"(0 bytes) <>`},
+		{`{"@headers":[["content-type","text/html"]]}`, `Headers { "content-type": "text/html" }`},
+		{`{"@formdata":[["a","1"]]}`, `FormData { a: "1" }`},
+		{`{"@request":{"method":"GET","url":"http://a/","headers":[],"body":null}}`, `Request GET "http://a/" {}`},
+		{`{"@response":{"status":404,"statusText":"Not Found","url":"","headers":[],"body":{"@bytes":"aGk="}}}`, "Response 404 Not Found {} (2 bytes) <68 69>"},
 	} {
 		if got := show(protocol.Value(tc.value)); got != tc.want {
 			t.Errorf("%s is shown as %s, want %s", tc.value, got, tc.want)

@@ -47,18 +47,22 @@ type Options struct {
 }
 
 // Conn is one end of a worker's channel. Send, TrySend, Flush, SetReadDeadline and Close may be called by any
-// goroutine, Receive by one at a time. One goroutine of its own does all writing; Close waits for it.
+// goroutine, Receive by one at a time. What the socket does not take at once is written by a goroutine of the Conn's
+// own; Close waits for it.
 type Conn struct {
 	nc   net.Conn
+	raw  syscall.RawConn // nil: everything is left to the writer
+	once attempt         // of whoever writes
 	r    *bufio.Reader
 	opts Options
 	done chan struct{} // the writer ended
 
 	mu      sync.Mutex
-	work    sync.Cond // there is something to write, or err is set
+	work    sync.Cond // there is something for the writer, or err is set
 	room    sync.Cond // the queue was taken or written, or err is set
-	queue   []byte    // frames not yet taken by the writer
-	writing bool      // the writer has frames that the queue no longer has
+	queue   []byte    // frames that nobody has taken to write
+	spare   []byte    // the next queue
+	writing bool      // somebody has frames that the queue no longer has
 	err     error     // why nothing can be sent any more
 }
 
@@ -79,6 +83,10 @@ func NewConn(nc net.Conn, o Options) (*Conn, error) {
 	}
 	c := &Conn{nc: nc, r: bufio.NewReaderSize(nc, readBufferBytes), opts: o, done: make(chan struct{})}
 	c.work.L, c.room.L = &c.mu, &c.mu
+	if sc, ok := nc.(syscall.Conn); ok {
+		c.raw, _ = sc.SyscallConn()
+		c.once.do = c.once.write
+	}
 	go c.write()
 	return c, nil
 }
@@ -94,9 +102,10 @@ type noLock struct{}
 func (noLock) Lock()   {}
 func (noLock) Unlock() {}
 
-// Send queues m for writing and returns; it touches no socket itself. When the queue is full it blocks until the
-// writer took what is there. It fails with ErrTooLarge (the channel stays usable), or with the reason why the channel
-// no longer sends. Nil does not mean that the message arrived, nor even that it was written.
+// Send writes m as far as the socket takes it at once, and leaves the rest to the writer. Log lines are always left to
+// it, for many come at a time. When too much waits Send blocks until the writer took it. It fails with ErrTooLarge (the
+// channel stays usable), or with the reason why the channel no longer sends. Nil does not mean that the message arrived,
+// nor even that it was written.
 func (c *Conn) Send(m Message) error { return c.send(m, true) }
 
 // TrySend is Send that fails with ErrQueueFull where Send would block.
@@ -123,8 +132,84 @@ func (c *Conn) send(m Message, wait bool) error {
 		c.queue = append([]byte(nil), c.queue[:start]...) // lets go of the memory too
 		return ErrTooLarge
 	}
-	c.work.Signal()
+	if _, many := m.(Log); many || c.writing || c.raw == nil {
+		c.work.Signal()
+	} else {
+		c.writeNow()
+	}
 	return nil
+}
+
+// writeNow writes what waits, without blocking: waking the writer would cost more than the write. c.mu is held, but
+// not during the write.
+func (c *Conn) writeNow() {
+	frames := c.take()
+	c.mu.Unlock()
+	n, err := c.tryWrite(frames)
+	c.mu.Lock()
+	c.writing = false
+	switch {
+	case err != nil:
+		c.fail(err)
+	case n < len(frames):
+		c.queue = append(frames[n:], c.queue...)
+	default:
+		c.keep(frames)
+	}
+	c.room.Broadcast()
+	if len(c.queue) > 0 {
+		c.work.Signal()
+	}
+}
+
+// take makes the caller the one who writes. c.mu is held.
+func (c *Conn) take() []byte {
+	frames := c.queue
+	c.queue, c.spare, c.writing = c.spare, nil, true
+	return frames
+}
+
+// keep saves the memory of written frames for the next ones. c.mu is held.
+func (c *Conn) keep(frames []byte) {
+	if cap(frames) > keepBytes {
+		return
+	}
+	if c.queue == nil {
+		c.queue = frames[:0]
+	} else {
+		c.spare = frames[:0]
+	}
+}
+
+// attempt is one write that does not wait. do is made once, for a function made for each write is garbage.
+type attempt struct {
+	do     func(fd uintptr) bool
+	frames []byte
+	n      int
+	err    error
+}
+
+func (a *attempt) write(fd uintptr) bool {
+	a.n, a.err = syscall.Write(int(fd), a.frames)
+	return true
+}
+
+// tryWrite writes what the socket takes at once.
+func (c *Conn) tryWrite(frames []byte) (int, error) {
+	c.opts.WriteLock.Lock()
+	defer c.opts.WriteLock.Unlock()
+	c.once.frames = frames
+	err := c.raw.Write(c.once.do)
+	c.once.frames = nil
+	switch {
+	case err != nil:
+		return 0, err
+	case c.once.err == syscall.EAGAIN || c.once.err == syscall.EINTR:
+		return 0, nil
+	case c.once.err != nil:
+		return 0, &net.OpError{Op: "write", Net: "unix", Err: c.once.err}
+	}
+	return c.once.n, nil
 }
 
 // Flush blocks until everything sent before was handed to the kernel. It is bounded by the write timeout.
@@ -137,42 +222,37 @@ func (c *Conn) Flush() error {
 	return c.err
 }
 
-// write is the only goroutine that writes to the socket. It takes all frames that wait at once.
+// write is the goroutine that may wait for the socket. It takes all frames that wait at once.
 func (c *Conn) write() {
 	defer close(c.done)
-	var spare []byte
 	for {
-		frames := c.takeQueue(spare)
+		frames := c.await()
 		if frames == nil {
 			return
 		}
-		if err := c.writeOut(frames); err != nil {
+		err := c.writeOut(frames)
+		c.mu.Lock()
+		if err != nil {
 			c.fail(err)
-			return
 		}
-		spare = nil
-		if cap(frames) <= keepBytes {
-			spare = frames[:0]
-		}
+		c.writing = false
+		c.keep(frames)
+		c.room.Broadcast()
+		c.mu.Unlock()
 	}
 }
 
-// takeQueue waits for frames and leaves spare as the next queue. Nil means that the channel is done.
-func (c *Conn) takeQueue(spare []byte) []byte {
+// await waits for frames that nobody writes. Nil means that the channel is done.
+func (c *Conn) await() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.writing {
-		c.writing = false
-		c.room.Broadcast()
-	}
-	for c.err == nil && len(c.queue) == 0 {
+	for c.err == nil && (c.writing || len(c.queue) == 0) {
 		c.work.Wait()
 	}
 	if c.err != nil {
 		return nil
 	}
-	frames := c.queue
-	c.queue, c.writing = spare, true
+	frames := c.take()
 	c.room.Broadcast()
 	return frames
 }
@@ -183,20 +263,20 @@ func (c *Conn) writeOut(frames []byte) error {
 	if err := c.nc.SetWriteDeadline(time.Now().Add(c.opts.WriteTimeout)); err != nil {
 		return err
 	}
-	_, err := c.nc.Write(frames)
-	return err
+	if _, err := c.nc.Write(frames); err != nil {
+		return err
+	}
+	return c.nc.SetWriteDeadline(time.Time{}) // or tryWrite would fail later
 }
 
 // fail ends sending. A peer that is gone may have left frames that explain why, so then reading goes on until its
-// end; any other failure closes the socket.
+// end; any other failure closes the socket. c.mu is held.
 func (c *Conn) fail(err error) {
-	c.mu.Lock()
 	if c.err == nil {
 		c.err = fmt.Errorf("cannot write to channel: %w", err)
 	}
-	c.queue, c.writing = nil, false
-	c.room.Broadcast()
-	c.mu.Unlock()
+	c.queue = nil
+	c.work.Signal()
 	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
 		c.nc.Close()
 	}

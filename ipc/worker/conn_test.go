@@ -310,18 +310,19 @@ func TestLastWordSurvivesWriteError(t *testing.T) {
 	}
 }
 
-// TestWriteLock: while somebody else holds the lock nothing is written, Send still returns, and the frame of the
-// holder stands whole between the others.
+// TestWriteLock: while somebody else holds the lock nothing is written, and the frame of the holder stands whole before
+// the others.
 func TestWriteLock(t *testing.T) {
 	a, b := socketpair(t)
 	var lock sync.Mutex
 	parent, child := open(t, a, Options{Side: Parent}), open(t, b, Options{Side: Worker, WriteLock: &lock})
 	lock.Lock()
-	for range 10 {
-		if err := child.Send(Ready{}); err != nil {
-			t.Fatal(err)
+	sent := make(chan error)
+	go func() {
+		for range 10 {
+			sent <- child.Send(Ready{})
 		}
-	}
+	}()
 	word := LastWord{ID: 3, Type: "worker_crashed"}
 	if _, err := b.Write(Append(nil, word)); err != nil {
 		t.Fatal(err)
@@ -331,6 +332,9 @@ func TestWriteLock(t *testing.T) {
 	}
 	lock.Unlock()
 	for range 10 {
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
 		if m, err := parent.Receive(); err != nil || m != (Ready{}) {
 			t.Errorf("got %+v, %v", m, err)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -111,7 +110,7 @@ func (c *runCommand) request(w *world) (r executor.Request, err error) {
 	}
 	r.Form, r.Network = c.Form, c.Network
 	if c.Network == protocol.NetworkHost {
-		r.Fetch = fetch.Over(hostTransport())
+		r.Fetch = fetch.Over(fetch.Transport())
 	}
 	r.Limits = protocol.Limits{
 		CPUMs: c.CPU.milliseconds(), WallMs: c.Wall.milliseconds(), TotalMs: c.Total.milliseconds(),
@@ -135,14 +134,6 @@ func (c *runCommand) request(w *world) (r executor.Request, err error) {
 		r.Provide(providers...)
 	}
 	return r, nil
-}
-
-// hostTransport performs requests as any program of the caller's would.
-func hostTransport() http.RoundTripper {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DisableCompression = true // package fetch decodes
-	t.MaxResponseHeaderBytes = protocol.MaxHeaderBytes
-	return t
 }
 
 // source reads the program, and not more than may be submitted.

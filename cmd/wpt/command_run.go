@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/executord/executord/daemon"
-	"github.com/executord/executord/ipc/protocol"
 )
 
 // choice says which cases.
@@ -43,16 +42,15 @@ func (c *choice) cases() (tree fs.FS, cases []testCase, err error) {
 // runCommand is wpt run.
 type runCommand struct {
 	choice
-	Worker    string           `type:"existingfile" placeholder:"FILE" help:"The executor-worker to run. Default: beside this program, then in PATH."`
-	Jobs      int              `default:"2" help:"Programs at once. Default: ${default}."`
-	Slow      int              `default:"1" help:"Multiply the time-outs of the harness, 10 or 60 s. Default: ${default}."`
-	Once      bool             `help:"Do not run cases a second time that were not clean."`
-	Server    string           `placeholder:"URL" help:"A running server of the suite, as ${origin}. Without it data files travel in the program."`
-	Network   protocol.Network `default:"none" help:"Network mode of the programs. Default: ${default}."`
-	Out       string           `placeholder:"FILE" help:"Save the results as JSON."`
-	ByFile    bool             `help:"Print a row for each file."`
-	Tentative bool             `help:"Score the files that no standard has yet, instead of the others."`
-	Record    string           `placeholder:"FILE" help:"Raise the floors in this file to what passes now, and add those of new areas."`
+	Worker    string `type:"existingfile" placeholder:"FILE" help:"The executor-worker to run. Default: beside this program, then in PATH."`
+	Jobs      int    `default:"2" help:"Programs at once. Default: ${default}."`
+	Slow      int    `default:"1" help:"Multiply the time-outs of the harness, 10 or 60 s. Default: ${default}."`
+	Once      bool   `help:"Do not run cases a second time that were not clean."`
+	Server    string `placeholder:"URL" help:"A running server of the suite, as ${origin}. Without it data files travel in the program, which has no network. Addresses relative to a test need a worker with the build tag executor_faults."`
+	Out       string `placeholder:"FILE" help:"Save the results as JSON."`
+	ByFile    bool   `help:"Print a row for each file."`
+	Tentative bool   `help:"Score the files that no standard has yet, instead of the others."`
+	Record    string `placeholder:"FILE" help:"Raise the floors in this file to what passes now, and add those of new areas."`
 }
 
 // Run runs the cases.
@@ -88,7 +86,7 @@ func (c *runCommand) execute(ctx context.Context, tree fs.FS, cases []testCase, 
 	}
 	r := runner{
 		maker:    maker{tree: tree, server: strings.TrimSuffix(c.Server, "/"), short: time.Duration(c.Slow) * shortTest},
-		executor: p, grace: defaultGrace, network: c.Network,
+		executor: p, grace: defaultGrace,
 	}
 	results := r.runAll(ctx, cases, c.Jobs, progress)
 	if !c.Once {

@@ -12,6 +12,7 @@ import (
 	"github.com/executord/executord/daemon"
 	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/fetch"
 	"github.com/executord/executord/ipc/protocol"
 )
 
@@ -37,7 +38,6 @@ type runner struct {
 	maker
 	executor executor.Executor
 	grace    time.Duration // what a program may take beyond the time-out of its harness
-	network  protocol.Network
 }
 
 // run runs one case. How badly it went is in the result.
@@ -50,10 +50,14 @@ func (r runner) run(ctx context.Context, t testCase) fileResult {
 	}
 	limit := (r.timeout(t) + r.grace).Milliseconds()
 	began := time.Now()
-	outcome, err := r.executor.Execute(ctx, executor.Request{Execute: protocol.Execute{
-		Code: program, Form: protocol.FormScript, Name: "wpt.js", Network: r.network,
+	request := executor.Request{Execute: protocol.Execute{
+		Code: program, Form: protocol.FormScript, Name: "wpt.js",
 		Limits: protocol.Limits{CPUMs: limit, WallMs: limit, TotalMs: limit},
-	}})
+	}}
+	if r.server != "" {
+		request.Name, request.Network, request.Fetch = r.server+t.Path+t.Search, protocol.NetworkHost, fetch.Over(fetch.Transport())
+	}
+	outcome, err := r.executor.Execute(ctx, request)
 	result.MS = time.Since(began).Milliseconds()
 	if err == nil && outcome.Error != nil {
 		err = outcome.Error

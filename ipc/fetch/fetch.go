@@ -24,6 +24,14 @@ const UserAgent = "Executor"
 // acceptEncoding is what is asked for and decoded. A program never chooses it (Fetch, 2.2.2: a forbidden header).
 const acceptEncoding = "gzip, deflate, br"
 
+// Transport returns a transport for Over that reaches what any program of the caller's would, through its proxy too.
+func Transport() http.RoundTripper {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DisableCompression = true // Over decodes
+	t.MaxResponseHeaderBytes = protocol.MaxHeaderBytes
+	return t
+}
+
 // Over performs exchanges by t, which must not decompress and not use the environment's proxy by itself unless that is
 // wanted. Bodies are decompressed as they are read, so whoever reads bounds them. A failure is a *protocol.ThrownError of
 // name TypeError, as the Fetch Standard has it for every network error, whose message does not tell addresses; an error

@@ -68,11 +68,11 @@ func network(t *testing.T, e executor.Executor) {
 		wantValue(t, e, program("const r = await fetch('http://host.test/'); return [r.body, await r.text()]", hosting(f)), `[null,""]`)
 	})
 	t.Run("redirects are the program's", func(t *testing.T) {
-		f := func(_ context.Context, c executor.FetchCall) (*executor.FetchResponse, error) {
+		f := func(ctx context.Context, c executor.FetchCall) (*executor.FetchResponse, error) {
 			if strings.HasSuffix(c.URL, "/from") {
 				return respond(302, "", protocol.Header{Name: "Location", Value: "/to"}), nil
 			}
-			return mirror(nil, c)
+			return mirror(ctx, c)
 		}
 		o := run(t, e, program("const r = await fetch('http://host.test/from', {method: 'POST', body: 'x'}); return [r.url, r.redirected, await r.text()]", hosting(f)))
 		wantSame(t, "value", o.Value, protocol.Value(`["http://host.test/to",true,"GET http://host.test/to\n"]`))

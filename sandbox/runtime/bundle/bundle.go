@@ -58,9 +58,9 @@ func allTargets(root string) ([]target, error) {
 
 // build returns the text of t. The result is a classic script that adds no name to the global.
 func build(root string, t target) (string, error) {
-	var plugins []api.Plugin
+	plugins := []api.Plugin{allIntrinsics(root)}
 	if t.part {
-		plugins = append(plugins, coreIntrinsics)
+		plugins = []api.Plugin{coreIntrinsics}
 	}
 	result := api.Build(api.BuildOptions{
 		AbsWorkingDir:     root,
@@ -103,6 +103,27 @@ var coreIntrinsics = api.Plugin{
 			return api.OnLoadResult{Contents: &text}, nil
 		})
 	},
+}
+
+// allIntrinsics is the module "executor:intrinsics", whose one export is an object of all that primordials.js exports. A
+// namespace object would have a function for each.
+func allIntrinsics(root string) api.Plugin {
+	const name = "executor:intrinsics"
+	source := filepath.Join(root, "src")
+	return api.Plugin{Name: "all-intrinsics", Setup: func(b api.PluginBuild) {
+		b.OnResolve(api.OnResolveOptions{Filter: "^" + name + "$"}, func(api.OnResolveArgs) (api.OnResolveResult, error) {
+			return api.OnResolveResult{Path: name, Namespace: "executor"}, nil
+		})
+		b.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: "executor"}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
+			names, err := exportsOf(filepath.Join(source, "primordials.js"))
+			if err != nil {
+				return api.OnLoadResult{}, err
+			}
+			list := "{" + strings.Join(names, ",") + "}"
+			text := "import " + list + " from './primordials.js'; export const intrinsics = " + list + ";"
+			return api.OnLoadResult{Contents: &text, ResolveDir: source}, nil
+		})
+	}}
 }
 
 // exportsOf lists the names that a module without imports exports.

@@ -1,6 +1,8 @@
 // The library that every program finds in its global. It runs once, in the empty global from which the startup
 // snapshot is made; what it keeps must survive that: no Intl objects, no WebAssembly, no stack texts.
 
+import { intrinsics } from "executor:intrinsics";
+
 import { makeClock } from "./clock.js";
 import { installConsole } from "./console.js";
 import { installEventTarget } from "./event-target.js";
@@ -8,7 +10,6 @@ import { checkGlobal, defineAttribute } from "./global.js";
 import { installLanguage } from "./language.js";
 import { installMicrotask } from "./microtask.js";
 import { lazyNames, parts } from "./parts/index.js";
-import * as primordials from "./primordials.js";
 import { global, parseJSON } from "./primordials.js";
 import { makeProviders } from "./providers.js";
 import { stackOf } from "./reflect.js";
@@ -17,7 +18,7 @@ import { settle } from "./settle.js";
 import { installStreaming } from "./streaming.js";
 import { installTimers } from "./timers.js";
 import { makeWake } from "./wake.js";
-import * as webidl from "./webidl.js";
+import { requireArguments, toDOMString, toLong } from "./webidl.js";
 
 // The host's functions without Object.prototype behind them: a name looked up in vain would reach the guest. Until begin
 // is called no execution is there to act for, and what acts does nothing: warm.js runs at that time.
@@ -38,7 +39,7 @@ export default function install(host) {
   const { defineProvider, nameOf } = makeProviders(native);
   const clock = makeClock(native);
   const core = {
-    __proto__: null, ...primordials, ...webidl, checkGlobal, stackOf, native, nameOf, now: clock.now,
+    __proto__: null, ...intrinsics, requireArguments, toDOMString, toLong, checkGlobal, stackOf, native, nameOf, now: clock.now,
     inspect: (value) => core.need("console").inspect(value),
   };
   const { need, wake, loaded } = makeWake(native, core);

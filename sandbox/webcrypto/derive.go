@@ -1,7 +1,6 @@
 package webcrypto
 
 import (
-	"crypto/ecdh"
 	"crypto/ecdsa"
 	"crypto/hkdf"
 	"crypto/pbkdf2"
@@ -11,44 +10,38 @@ import (
 // maxDerived is how many bytes an operation derives at most.
 const maxDerived = 1 << 20
 
-// agree(private handle, public handle) → the shared secret of ECDH or X25519
+// agree(private handle, public handle) → the shared secret of ECDH, X25519 or X448
 func agree(k *Keys, a *arguments) (any, error) {
 	private, public := k.keys[a.handle()], k.keys[a.handle()]
 	if a.err != nil {
 		return nil, a.err
 	}
-	p, ok1 := asECDH(private)
-	q, ok2 := asECDHPublic(public)
-	if !ok1 || !ok2 {
-		return nil, errArguments
+	switch private := private.(type) {
+	case *ecdsa.PrivateKey:
+		if public, ok := public.(*ecdsa.PublicKey); ok {
+			return agreeECDH(private, public)
+		}
+	case privateOKP:
+		if public, ok := public.(publicOKP); ok {
+			return private.agree(public)
+		}
 	}
-	b, err := p.ECDH(q) // refuses an all-zero secret of X25519, as the standard does
+	return nil, errArguments
+}
+
+var errAgree = operationError("the keys have no shared secret")
+
+func agreeECDH(private *ecdsa.PrivateKey, public *ecdsa.PublicKey) (any, error) {
+	p, err1 := private.ECDH()
+	q, err2 := public.ECDH()
+	if err1 != nil || err2 != nil {
+		return nil, errAgree
+	}
+	b, err := p.ECDH(q)
 	if err != nil {
-		return nil, operationError("the keys have no shared secret")
+		return nil, errAgree
 	}
 	return b, nil
-}
-
-func asECDH(key any) (*ecdh.PrivateKey, bool) {
-	switch key := key.(type) {
-	case *ecdh.PrivateKey:
-		return key, true
-	case *ecdsa.PrivateKey:
-		p, err := key.ECDH()
-		return p, err == nil
-	}
-	return nil, false
-}
-
-func asECDHPublic(key any) (*ecdh.PublicKey, bool) {
-	switch key := key.(type) {
-	case *ecdh.PublicKey:
-		return key, true
-	case *ecdsa.PublicKey:
-		p, err := key.ECDH()
-		return p, err == nil
-	}
-	return nil, false
 }
 
 // deriveHKDF(handle, hash, salt, info, bytes) → bytes

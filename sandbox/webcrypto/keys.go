@@ -1,9 +1,7 @@
 package webcrypto
 
 import (
-	"crypto/ecdh"
 	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/hex"
@@ -25,7 +23,8 @@ func weigh(key any) int {
 
 // generate(type, …) → handle
 func generate(k *Keys, a *arguments) (any, error) {
-	switch a.text() {
+	kind := a.text()
+	switch kind {
 	case "secret": // bits
 		n := a.number()
 		if a.err != nil || n <= 0 || n > maxKeyBytes {
@@ -49,15 +48,9 @@ func generate(k *Keys, a *arguments) (any, error) {
 			return nil, operationError("%v", err)
 		}
 		return k.add(key)
-	case "Ed25519":
-		_, key, _ := ed25519.GenerateKey(nil)
-		return k.add(key)
-	case "X25519":
-		key, err := ecdh.X25519().GenerateKey(rand.Reader)
-		if err != nil {
-			return nil, operationError("%v", err)
-		}
-		return k.add(key)
+	}
+	if c, ok := okpCurves[kind]; ok {
+		return k.add(c.generate())
 	}
 	return nil, errArguments
 }
@@ -69,10 +62,8 @@ func public(k *Keys, a *arguments) (any, error) {
 		return k.add(&key.PublicKey)
 	case *ecdsa.PrivateKey:
 		return k.add(&key.PublicKey)
-	case ed25519.PrivateKey:
-		return k.add(key.Public().(ed25519.PublicKey))
-	case *ecdh.PrivateKey:
-		return k.add(key.PublicKey())
+	case privateOKP:
+		return k.add(key.publicOKP)
 	}
 	return nil, errArguments
 }
@@ -113,10 +104,12 @@ func importKey(k *Keys, a *arguments) (any, error) {
 			return nil, a.err
 		}
 		key, err = c.parse(format, data)
-	case "Ed25519", "X25519":
-		key, err = parseOKP(kind, format, data)
 	default:
-		err = errArguments
+		c, ok := okpCurves[kind]
+		if !ok {
+			return nil, errArguments
+		}
+		key, err = c.parse(format, data)
 	}
 	if err != nil {
 		return nil, err
@@ -151,8 +144,8 @@ func importJWK(k *Keys, a *arguments) (any, error) {
 		key, err = rsaFromJWK(members)
 	case kind == "ec" && len(members) == 3 && curves[curve].curve != nil:
 		key, err = curves[curve].fromJWK(members[0], members[1], members[2])
-	case (kind == "Ed25519" || kind == "X25519") && len(members) == 2:
-		key, err = okpFromJWK(kind, members[0], members[1])
+	case okpCurves[kind] != nil && len(members) == 2:
+		key, err = okpCurves[kind].fromJWK(members[0], members[1])
 	}
 	if err != nil {
 		return nil, err
@@ -173,8 +166,10 @@ func export(k *Keys, a *arguments) (any, error) {
 		return marshalRSA(key)
 	case *ecdsa.PrivateKey, *ecdsa.PublicKey:
 		return marshalEC(key, format)
-	case ed25519.PrivateKey, ed25519.PublicKey, *ecdh.PrivateKey, *ecdh.PublicKey:
-		return marshalOKP(key, format)
+	case privateOKP:
+		return key.marshal()
+	case publicOKP:
+		return key.marshal(format)
 	}
 	return nil, errArguments
 }
@@ -192,14 +187,10 @@ func exportJWK(k *Keys, a *arguments) (any, error) {
 		return ecPrivateJWK(key)
 	case *ecdsa.PublicKey:
 		return ecPublicJWK(key)
-	case ed25519.PrivateKey:
-		return encode64(key.Public().(ed25519.PublicKey)) + " " + encode64(key.Seed()), nil
-	case ed25519.PublicKey:
-		return encode64(key), nil
-	case *ecdh.PrivateKey:
-		return encode64(key.PublicKey().Bytes()) + " " + encode64(key.Bytes()), nil
-	case *ecdh.PublicKey:
-		return encode64(key.Bytes()), nil
+	case privateOKP:
+		return encode64(key.bytes) + " " + encode64(key.secret), nil
+	case publicOKP:
+		return encode64(key.bytes), nil
 	}
 	return nil, errArguments
 }

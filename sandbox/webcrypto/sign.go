@@ -3,18 +3,17 @@ package webcrypto
 import (
 	"crypto"
 	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/rsa"
-	"encoding/hex"
 	"math/big"
 )
 
-// sign(handle, scheme, hash, data, salt length) → signature. The hash is absent for Ed25519.
+// sign(handle, scheme, hash, data, salt length, context) → signature. The hash is absent for Ed25519 and Ed448, and the
+// context is of Ed448 alone.
 func sign(k *Keys, a *arguments) (any, error) {
 	key, scheme := k.keys[a.handle()], a.text()
-	h, data, salt := a.optionalHash(), a.bytes(), a.number()
+	h, data, salt, context := a.optionalHash(), a.bytes(), a.number(), a.bytes()
 	if a.err != nil {
 		return nil, a.err
 	}
@@ -33,8 +32,8 @@ func sign(k *Keys, a *arguments) (any, error) {
 		r.FillBytes(b[:size])
 		s.FillBytes(b[size:])
 		return b, nil
-	case ed25519.PrivateKey:
-		return ed25519.Sign(key, data), nil
+	case privateOKP:
+		return key.sign(data, context)
 	}
 	return nil, errArguments
 }
@@ -47,10 +46,10 @@ func (a *arguments) optionalHash() crypto.Hash {
 	return a.hash()
 }
 
-// verify(handle, scheme, hash, data, signature, salt length) → 1 or 0
+// verify(handle, scheme, hash, data, signature, salt length, context) → 1 or 0
 func verify(k *Keys, a *arguments) (any, error) {
 	key, scheme := k.keys[a.handle()], a.text()
-	h, data, signature, salt := a.optionalHash(), a.bytes(), a.bytes(), a.number()
+	h, data, signature, salt, context := a.optionalHash(), a.bytes(), a.bytes(), a.number(), a.bytes()
 	if a.err != nil {
 		return nil, a.err
 	}
@@ -62,8 +61,8 @@ func verify(k *Keys, a *arguments) (any, error) {
 		ok, err = verifyRSA(key, scheme, h, data, signature, salt)
 	case *ecdsa.PublicKey:
 		ok = verifyECDSA(key, sum(h, data), signature)
-	case ed25519.PublicKey:
-		ok = len(signature) == ed25519.SignatureSize && !smallOrder(key) && !smallOrder(signature[:32]) && ed25519.Verify(key, data, signature)
+	case publicOKP:
+		ok, err = key.verify(data, signature, context)
 	default:
 		err = errArguments
 	}
@@ -82,33 +81,4 @@ func verifyECDSA(key *ecdsa.PublicKey, digest, signature []byte) bool {
 		return false
 	}
 	return ecdsa.Verify(key, digest, new(big.Int).SetBytes(signature[:size]), new(big.Int).SetBytes(signature[size:]))
-}
-
-// smallOrders are the encodings of the points of Ed25519 whose order divides 8, the sign bit clear, canonical or not:
-// y = 0, 1, the two of order 8, and p-1, p, p+1.
-var smallOrders = func() map[[32]byte]bool {
-	all := map[[32]byte]bool{}
-	for _, text := range []string{
-		"0000000000000000000000000000000000000000000000000000000000000000",
-		"0100000000000000000000000000000000000000000000000000000000000000",
-		"26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
-		"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
-		"ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
-		"edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
-		"eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
-	} {
-		b, err := hex.DecodeString(text)
-		if err != nil {
-			panic(err)
-		}
-		all[[32]byte(b)] = true
-	}
-	return all
-}()
-
-// smallOrder tells whether a point of Ed25519 is one that the standard refuses in verification ("Ed25519", verify).
-func smallOrder(point []byte) bool {
-	p := [32]byte(point)
-	p[31] &= 0x7f
-	return smallOrders[p]
 }

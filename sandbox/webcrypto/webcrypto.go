@@ -1,7 +1,8 @@
 // Package webcrypto performs the operations of the Web Cryptography API (https://w3c.github.io/webcrypto/) for the
-// library of the guest, with Go's standard cryptography. Keys stay in a table here: the library has their handles only.
-// Package sandbox has a table per execution and drops it with the execution. Nothing here trusts its arguments, and no
-// operation runs longer than its bounds allow, since the engine cannot interrupt it. A table belongs to one goroutine.
+// library of the guest, with Go's standard cryptography and, for Curve448, circl's. Keys stay in a table here: the library
+// has their handles only. Package sandbox has a table per execution and drops it with the execution. Nothing here trusts
+// its arguments, and no operation runs longer than its bounds allow, since the engine cannot interrupt it. A table belongs
+// to one goroutine.
 //
 // Errors read "Name: message", where Name is that of the DOMException that the standard asks for.
 package webcrypto
@@ -24,7 +25,7 @@ const (
 
 // Keys is the table of an execution's keys. The zero value is ready.
 type Keys struct {
-	keys   map[uint32]any // secret, *rsa.PrivateKey, *rsa.PublicKey, *ecdsa.PrivateKey, …
+	keys   map[uint32]any // secret, *rsa.PrivateKey, *rsa.PublicKey, *ecdsa.PrivateKey, *ecdsa.PublicKey, privateOKP, publicOKP
 	last   uint32
 	weight int
 }

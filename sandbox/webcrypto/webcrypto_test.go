@@ -69,8 +69,11 @@ func TestKeyQuota(t *testing.T) {
 // TestBorrowedBytes changes the bytes of a call afterwards.
 func TestBorrowedBytes(t *testing.T) {
 	var k Keys
-	b := bytes.Repeat([]byte{7}, 32)
-	handles := []any{must(t, &k, "import", "secret", "raw", b), must(t, &k, "import", "Ed25519", "raw", b), must(t, &k, "import", "X25519", "raw", b)}
+	b := bytes.Repeat([]byte{7}, 57)
+	handles := []any{must(t, &k, "import", "secret", "raw", b)}
+	for kind, c := range okpCurves {
+		handles = append(handles, must(t, &k, "import", kind, "raw", b[:c.size]))
+	}
 	clear(b)
 	for _, h := range handles {
 		if got := must(t, &k, "export", h, "raw").([]byte); got[0] != 7 {
@@ -133,20 +136,20 @@ func TestPSSWithoutSalt(t *testing.T) {
 	private := must(t, &k, "generate", "rsa", 1031.0, []byte{1, 0, 1}) // a modulus whose length is no multiple of 8
 	public := must(t, &k, "public", private)
 	data := []byte("data")
-	signature := must(t, &k, "sign", private, "RSA-PSS", "SHA-256", data, 0.0)
-	if must(t, &k, "verify", public, "RSA-PSS", "SHA-256", data, signature, 0.0) != 1.0 {
+	signature := must(t, &k, "sign", private, "RSA-PSS", "SHA-256", data, 0.0, []byte{})
+	if must(t, &k, "verify", public, "RSA-PSS", "SHA-256", data, signature, 0.0, []byte{}) != 1.0 {
 		t.Error("the signature is not verified")
 	}
 	for _, salt := range []float64{-1, -2, 1, 32, 1e9} {
-		if must(t, &k, "verify", public, "RSA-PSS", "SHA-256", data, signature, salt) != 0.0 {
+		if must(t, &k, "verify", public, "RSA-PSS", "SHA-256", data, signature, salt, []byte{}) != 0.0 {
 			t.Errorf("it is verified with a salt of %v bytes", salt)
 		}
 	}
-	if must(t, &k, "verify", public, "RSA-PSS", "SHA-256", []byte("other"), signature, 0.0) != 0.0 {
+	if must(t, &k, "verify", public, "RSA-PSS", "SHA-256", []byte("other"), signature, 0.0, []byte{}) != 0.0 {
 		t.Error("it is verified for other data")
 	}
-	salted := must(t, &k, "sign", private, "RSA-PSS", "SHA-256", data, 32.0)
-	if must(t, &k, "verify", public, "RSA-PSS", "SHA-256", data, salted, 0.0) != 0.0 {
+	salted := must(t, &k, "sign", private, "RSA-PSS", "SHA-256", data, 32.0, []byte{})
+	if must(t, &k, "verify", public, "RSA-PSS", "SHA-256", data, salted, 0.0, []byte{}) != 0.0 {
 		t.Error("a signature with a salt passes for one without")
 	}
 }
@@ -179,7 +182,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("pkcs8", []byte{0x30, 0})
 	f.Add("spki", []byte{0x30, 3, 2, 1, 0})
 	f.Fuzz(func(t *testing.T, format string, data []byte) {
-		for _, kind := range []string{"rsa", "ec", "Ed25519", "X25519"} {
+		for _, kind := range []string{"rsa", "ec", "Ed25519", "Ed448", "X25519", "X448"} {
 			var k Keys
 			h, err := k.Op(Prefix+"import", []any{kind, format, data, "P-256"})
 			if err != nil {

@@ -1,5 +1,6 @@
 // Algorithms by name, and how a program's description of one becomes the dictionary that its operation takes (Web
-// Cryptography Level 2, https://w3c.github.io/webcrypto/#algorithm-normalization, 18.4).
+// Cryptography Level 2, https://w3c.github.io/webcrypto/#algorithm-normalization, 18.4; Ed448 and X448 are those of Secure
+// Curves in the Web Cryptography API, https://wicg.github.io/webcrypto-secure-curves/).
 
 export function makeAlgorithms(core, { bytesOf, isKey, notSupported }) {
   const {
@@ -42,6 +43,7 @@ export function makeAlgorithms(core, { bytesOf, isKey, notSupported }) {
     __proto__: null, generateKey: needsLength, importKey: none, exportKey: none, getKeyLength: needsLength, encrypt: parameters, decrypt: parameters,
   });
   const derivation = (parameters) => ({ __proto__: null, importKey: none, getKeyLength: none, deriveBits: parameters });
+  const montgomery = { __proto__: null, generateKey: none, importKey: none, exportKey: none, deriveBits: agreement };
   const table = {
     __proto__: null,
     "RSASSA-PKCS1-v1_5": signing(rsaGeneration, needsHash, none),
@@ -50,7 +52,9 @@ export function makeAlgorithms(core, { bytesOf, isKey, notSupported }) {
     "ECDSA": signing(needsCurve, needsCurve, needsHash),
     "ECDH": { __proto__: null, generateKey: needsCurve, importKey: needsCurve, exportKey: none, deriveBits: agreement },
     "Ed25519": signing(none, none, none),
-    "X25519": { __proto__: null, generateKey: none, importKey: none, exportKey: none, deriveBits: agreement },
+    "Ed448": signing(none, none, [["context", bytes]]),
+    "X25519": montgomery,
+    "X448": montgomery,
     "AES-CTR": cipher(ctr),
     "AES-CBC": cipher(cbc),
     "AES-GCM": cipher(gcm),

@@ -15,7 +15,8 @@ export function algOf(algorithm, bits) {
     case "RSA-OAEP": return digits === "1" ? "RSA-OAEP" : `RSA-OAEP-${digits}`;
     case "HMAC": return `HS${digits}`;
     case "ECDSA": return curveAlgorithms[algorithm.namedCurve];
-    case "Ed25519": return "Ed25519";
+    case "Ed25519":
+    case "Ed448": return algorithm.name;
     default: return algorithm.name in aes ? `A${bits}${aes[algorithm.name]}` : undefined;
   }
 }

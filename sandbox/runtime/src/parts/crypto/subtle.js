@@ -12,9 +12,11 @@ const pairUsages = {
   "RSA-PSS": [["sign"], ["verify"]],
   "ECDSA": [["sign"], ["verify"]],
   "Ed25519": [["sign"], ["verify"]],
+  "Ed448": [["sign"], ["verify"]],
   "RSA-OAEP": [["decrypt", "unwrapKey"], ["encrypt", "wrapKey"]],
   "ECDH": [["deriveKey", "deriveBits"], []],
   "X25519": [["deriveKey", "deriveBits"], []],
+  "X448": [["deriveKey", "deriveBits"], []],
 };
 const cipherUsages = ["encrypt", "decrypt", "wrapKey", "unwrapKey"];
 const secretUsages = {
@@ -113,6 +115,7 @@ export function makeSubtle(core, { bytesOf, isBuffer }) {
   const isAES = (name) => stringSlice(name, 0, 4) === "AES-";
   const isRSA = (name) => stringSlice(name, 0, 3) === "RSA";
   const isEC = (name) => stringSlice(name, 0, 2) === "EC";
+  const isEd = (name) => stringSlice(name, 0, 2) === "Ed";
   const kindOf = (name) => (isRSA(name) ? "rsa" : isEC(name) ? "ec" : name in secretUsages ? "secret" : name);
   const ktyOf = (name) => (isRSA(name) ? "RSA" : isEC(name) ? "EC" : name in secretUsages ? "oct" : "OKP");
   const checkCurve = (curve) => {
@@ -225,12 +228,12 @@ export function makeSubtle(core, { bytesOf, isBuffer }) {
   function importPairJWK(jwk, algorithm, extractable, usages) {
     const { name } = algorithm;
     const kty = ktyOf(name);
-    check(jwk, kty, has(["RSA-OAEP", "ECDH", "X25519"], name) ? "enc" : "sig", extractable, usages);
+    check(jwk, kty, has(["RSA-OAEP", "ECDH", "X25519", "X448"], name) ? "enc" : "sig", extractable, usages);
     if (isEC(name)) checkCurve(algorithm.namedCurve);
     const curve = isEC(name) ? algorithm.namedCurve : kty === "OKP" ? name : undefined;
     if (curve !== undefined && jwk.crv !== curve) throw dataError(`The JSON Web Key's 'crv' is not ${curve}.`);
     const alg = algOf(algorithm);
-    const matches = jwk.alg === undefined || alg === undefined || jwk.alg === alg || (name === "Ed25519" && jwk.alg === "EdDSA");
+    const matches = jwk.alg === undefined || alg === undefined || jwk.alg === alg || (isEd(name) && jwk.alg === "EdDSA");
     if (!matches) throw dataError(`The JSON Web Key's 'alg' is not ${alg}.`);
     if (jwk.oth !== undefined) throw notSupported("Keys of more than two primes are not supported.");
     const { names, from } = memberNames[kty];
@@ -300,7 +303,7 @@ export function makeSubtle(core, { bytesOf, isBuffer }) {
   // length is null for all there is. Returns bytes.
   function deriveBits(algorithm, slots, length) {
     const { name } = algorithm;
-    if (name === "ECDH" || name === "X25519") return agree(algorithm, slots, length);
+    if (algorithm.public !== undefined) return agree(algorithm, slots, length);
     if (length === null || length % 8 !== 0) throw operationError("The length must be a multiple of 8.");
     const handle = handleOf(slots);
     if (name === "HKDF") return op("hkdf", handle, algorithm.hash.name, algorithm.salt, algorithm.info, length / 8);
@@ -387,7 +390,7 @@ export function makeSubtle(core, { bytesOf, isBuffer }) {
         const bytes = copyOf(data);
         checkKey(slots, normalized, "sign");
         checkSigner(slots, "private");
-        return buffer(op("sign", handleOf(slots), normalized.name, hashFor(slots, normalized), bytes, normalized.saltLength ?? 0));
+        return buffer(op("sign", handleOf(slots), normalized.name, hashFor(slots, normalized), bytes, normalized.saltLength ?? 0, normalized.context ?? empty));
       });
     }
     verify(algorithm, key, signature, data) {
@@ -401,7 +404,9 @@ export function makeSubtle(core, { bytesOf, isBuffer }) {
         const bytes = copyOf(data);
         checkKey(slots, normalized, "verify");
         checkSigner(slots, "public");
-        return op("verify", handleOf(slots), normalized.name, hashFor(slots, normalized), bytes, given, normalized.saltLength ?? 0) === 1;
+        return op(
+          "verify", handleOf(slots), normalized.name, hashFor(slots, normalized), bytes, given, normalized.saltLength ?? 0, normalized.context ?? empty,
+        ) === 1;
       });
     }
     digest(algorithm, data) {

@@ -6,13 +6,30 @@ import { checkGlobal, defineAttribute, defineOperations } from "./global.js";
 import { define, defineProperty, getPrototypeOf, global, SafeTypeError, toStringTag } from "./primordials.js";
 import { requireArguments } from "./webidl.js";
 
+class Identity {
+  constructor(object) {
+    return object;
+  }
+}
+
+// The mark of an EventTarget, which holds what the part "events" knows of it.
+class Target extends Identity {
+  #state = undefined;
+
+  /** The state of a target, made when it is first asked for; undefined for what is no target. */
+  static stateOf(target, make) {
+    if (typeof target !== "object" || target === null || !(#state in target)) return undefined;
+    return target.#state ?? (target.#state = make());
+  }
+}
+
 /** Defines EventTarget, whose prototype is behind the global, and returns it. */
 export function installEventTarget(core) {
   const events = () => core.need("events");
   const { EventTarget } = {
     EventTarget: function () {
       if (new.target === undefined) throw new SafeTypeError("Class constructor EventTarget cannot be invoked without 'new'");
-      events().initTarget(this);
+      new Target(this);
     },
   };
   // The engine made the prototypes behind the global, which cannot be changed any more.
@@ -35,6 +52,7 @@ export function installEventTarget(core) {
   defineProperty(prototype, toStringTag, { __proto__: null, value: "EventTarget", configurable: true });
   defineProperty(EventTarget, "prototype", { __proto__: null, value: prototype, writable: false });
   define(global, "EventTarget", EventTarget, false);
+  core.targetState = Target.stateOf;
   installHandlers(core, events);
   return EventTarget;
 }

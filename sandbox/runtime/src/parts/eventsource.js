@@ -11,8 +11,7 @@ const minRetry = 10; // a server that wants none would be asked without pause
 export default function eventSource(core) {
   const { Bytes, EventTarget, finish, makeException, native, need, requireArguments, stringCharCodeAt, stringIndexOf, stringSlice, toBoolean, toDictionary, toUSVString, typedArrayBuffer, typedArrayByteOffset, typedArrayLength, typedArraySet } = core;
   const { Event, fire, handlerAttributes } = need("events");
-  const { MessageEvent } = need("kinds");
-  const fetching = need("fetch");
+  const fetching = () => need("fetch");
   const streams = () => need("streams");
   let stateOf;
 
@@ -41,10 +40,10 @@ export default function eventSource(core) {
       super();
       const text = toUSVString(url);
       const { withCredentials } = toDictionary(eventSourceInitDict, members, "The options");
-      const record = need("url").parse(text, fetching.baseURL());
+      const record = need("url").parse(text, fetching().baseURL());
       if (record === null) throw makeException(`'${text}' is not an absolute URL; relative ones have no base here.`, "SyntaxError");
       const address = need("url").serialize(record);
-      fetching.checkNetwork(address, "EventSource");
+      fetching().checkNetwork(address, "EventSource");
       this.#state = new State(this, address, withCredentials);
       if (record.scheme === "http" || record.scheme === "https") connect(this.#state);
       else later(this.#state, () => fail(this.#state, `the scheme of ${address} is not supported`));
@@ -67,12 +66,13 @@ export default function eventSource(core) {
   handlerAttributes(EventSource, ["open", "message", "error"], stateOf);
 
   function connect(state) {
-    const request = new fetching.Request(state.url, { __proto__: null, cache: "no-store", credentials: state.withCredentials ? "include" : "same-origin" });
-    const slots = fetching.requestOf(request);
-    fetching.addHeader(slots, "Accept", "text/event-stream");
-    fetching.addHeader(slots, "Cache-Control", "no-cache");
-    if (state.lastEventId !== "") fetching.addHeader(slots, "Last-Event-ID", native.latin1(native.utf8Encode(state.lastEventId)));
-    state.abort = fetching.open(slots, (response) => receive(state, response), (error) => lose(state, error));
+    const { addHeader, open, Request, requestOf } = fetching();
+    const request = new Request(state.url, { __proto__: null, cache: "no-store", credentials: state.withCredentials ? "include" : "same-origin" });
+    const slots = requestOf(request);
+    addHeader(slots, "Accept", "text/event-stream");
+    addHeader(slots, "Cache-Control", "no-cache");
+    if (state.lastEventId !== "") addHeader(slots, "Last-Event-ID", native.latin1(native.utf8Encode(state.lastEventId)));
+    state.abort = open(slots, (response) => receive(state, response), (error) => lose(state, error));
   }
 
   const later = (state, task) => core.startTimer(() => {
@@ -81,7 +81,7 @@ export default function eventSource(core) {
 
   function receive(state, response) {
     if (state.readyState === CLOSED) return;
-    const type = fetching.mimeOf(response);
+    const type = fetching().mimeOf(response);
     if (response.status !== 200 || type === null || type.essence !== "text/event-stream") {
       state.abort();
       later(state, () => fail(state, response.status === 200 ? "the response is no text/event-stream" : `the response has the status ${response.status}`));
@@ -216,7 +216,7 @@ export default function eventSource(core) {
       this.data = this.type = "";
       this.hasData = false;
       if (!hasData) return;
-      later(state, () => fire(state.source, MessageEvent, type === "" ? "message" : type, { __proto__: null, data, lastEventId: id, origin }));
+      later(state, () => fire(state.source, need("kinds").MessageEvent, type === "" ? "message" : type, { __proto__: null, data, lastEventId: id, origin }));
     }
   }
 

@@ -2,14 +2,8 @@
 // target alone. Event handler attributes (HTML, 8.1.8.1, https://html.spec.whatwg.org/#event-handlers).
 
 export function makeTarget(core, { eventInternals: internals }) {
-  const { apply, defineProperty, global, isObject, list, makeException, need, push, requireArguments, SafeTypeError, toBoolean, toDictionary, toDOMString } = core;
+  const { apply, defineProperty, global, isObject, list, makeException, need, push, requireArguments, SafeTypeError, targetState, toBoolean, toDictionary, toDOMString } = core;
   const { createEvent, isEvent } = internals;
-
-  class Identity {
-    constructor(object) {
-      return object;
-    }
-  }
 
   // What the runtime knows of a target.
   class State {
@@ -18,21 +12,14 @@ export function makeTarget(core, { eventInternals: internals }) {
     onChange = undefined; // called when listeners come or go
   }
 
-  class Slots extends Identity {
-    #state = new State();
-    static of(target) {
-      return isObject(target) && #state in target ? target.#state : undefined;
-    }
-  }
-  const stateOfObject = Slots.of;
-  const initTarget = (target) => { new Slots(target); };
-  const globalState = new State();
+  const makeState = () => new State();
+  const globalState = makeState();
 
   // Web IDL, 3.7.7: undefined and null stand for the global.
   const orGlobal = (target) => target ?? global;
 
   function stateOf(target) {
-    const state = target === global ? globalState : stateOfObject(target);
+    const state = target === global ? globalState : targetState(target, makeState);
     if (state === undefined) throw new SafeTypeError("Illegal invocation: this is not an EventTarget.");
     return state;
   }
@@ -235,7 +222,7 @@ export function makeTarget(core, { eventInternals: internals }) {
 
   return {
     __proto__: null,
-    initTarget, addEventListener, removeEventListener, dispatchEvent, fireEvent, fire, listens, getHandler, setHandler, handlerAttributes,
+    addEventListener, removeEventListener, dispatchEvent, fireEvent, fire, listens, getHandler, setHandler, handlerAttributes,
     watchListeners: (target, onChange) => { stateOf(target).onChange = onChange; },
   };
 }

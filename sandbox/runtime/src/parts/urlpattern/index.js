@@ -10,7 +10,9 @@ const components = ["protocol", "username", "password", "hostname", "port", "pat
 
 export default function urlpattern(core) {
   const { finish, isObject, native, need, SafeTypeError, toBoolean, toDictionary, toUSVString } = core;
-  const { canonical, parse, defaultPorts } = need("url");
+  const urls = () => need("url");
+  const canonical = (name) => (value) => urls().canonical[name](value);
+  const parse = (text, base) => urls().parse(text, base);
 
   const initMembers = [
     ["baseURL", toUSVString], ["hash", toUSVString], ["hostname", toUSVString], ["password", toUSVString], ["pathname", toUSVString],
@@ -31,26 +33,26 @@ export default function urlpattern(core) {
   const encoders = {
     __proto__: null,
     protocol: (value) => checked("protocol", value, parse(`${value}://dummy.invalid/`)).scheme,
-    username: canonical.username,
-    password: canonical.password,
-    hostname: (value) => checked("hostname", value, canonical.hostname(value, false)),
-    opaqueHostname: (value) => checked("hostname", value, canonical.hostname(value, true)),
+    username: canonical("username"),
+    password: canonical("password"),
+    hostname: (value) => checked("hostname", value, urls().canonical.hostname(value, false)),
+    opaqueHostname: (value) => checked("hostname", value, urls().canonical.hostname(value, true)),
     IPv6(value) {
       for (let i = 0; i < value.length; i++) {
         if (!stringIncludes("0123456789abcdefABCDEF[]:", value[i])) throw fails("hostname", value);
       }
       return stringToLowerCase(value);
     },
-    port: (value, protocol) => checked("port", value, canonical.port(value, protocol)),
-    pathname: canonical.pathname,
-    opaquePathname: canonical.opaquePathname,
-    search: canonical.search,
-    hash: canonical.hash,
+    port: (value, protocol) => checked("port", value, urls().canonical.port(value, protocol)),
+    pathname: canonical("pathname"),
+    opaquePathname: canonical("opaquePathname"),
+    search: canonical("search"),
+    hash: canonical("hash"),
   };
 
   // ---- process a URLPatternInit (3.2)
 
-  const isSpecialOrEmpty = (protocol) => protocol === undefined || protocol === "" || protocol in defaultPorts;
+  const isSpecialOrEmpty = (protocol) => protocol === undefined || protocol === "" || protocol in urls().defaultPorts;
 
   function isAbsolute(path, asPattern) {
     if (path === "") return false;
@@ -117,7 +119,7 @@ export default function urlpattern(core) {
   const plain = { __proto__: null, delimiter: "", prefix: "", ignoreCase: false };
   const hosts = { __proto__: null, delimiter: ".", prefix: "", ignoreCase: false };
   function matchesSpecial(component) {
-    for (const scheme in defaultPorts) if (regexpExec(component.regexp, scheme) !== null) return true;
+    for (const scheme in urls().defaultPorts) if (regexpExec(component.regexp, scheme) !== null) return true;
     return false;
   }
   const isIPv6 = (pattern) => pattern.length > 1 && (pattern[0] === "[" || ((pattern[0] === "{" || pattern[0] === "\\") && pattern[1] === "["));
@@ -133,7 +135,7 @@ export default function urlpattern(core) {
     }
     const patterns = process(init, true, undefined);
     for (let i = 0; i < components.length; i++) patterns[components[i]] ??= "*";
-    if (patterns.protocol in defaultPorts && patterns.port === `${defaultPorts[patterns.protocol]}`) patterns.port = "";
+    if (patterns.protocol in urls().defaultPorts && patterns.port === `${urls().defaultPorts[patterns.protocol]}`) patterns.port = "";
     const compiled = { __proto__: null };
     const compileAs = (name, options, encoder = name) => { compiled[name] = compile(patterns[name], encoders[encoder], options); };
     compileAs("protocol", plain);

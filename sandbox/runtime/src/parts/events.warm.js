@@ -1,3 +1,5 @@
+// Also what other parts need of this one: handlers as attributes.
+
 (() => {
   const target = new EventTarget();
   const listener = () => {};
@@ -5,4 +7,7 @@
   target.dispatchEvent(new Event("warm"));
   target.dispatchEvent(new CustomEvent("warm", { detail: 1 }));
   target.removeEventListener("warm", listener);
+  const { signal } = new AbortController();
+  signal.onabort = listener;
+  signal.onabort;
 })();

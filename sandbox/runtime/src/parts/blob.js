@@ -199,8 +199,8 @@ export default function blob(core) {
   const makeBlob = (bytes, type) => new Blob({ __proto__: null, bytes, type }, made);
   const makeFile = (bytes, name, type, lastModified = core.dateNow()) => new File({ __proto__: null, bytes, type, lastModified }, name, made);
 
-  // A byte stream over bytes that it does not give away: each chunk is a copy.
-  function streamOf(bytes) {
+  // A byte stream over bytes that it does not give away: each chunk is a copy. The handle is that of setUpReadableBytes.
+  function openStream(bytes) {
     const size = typedArrayByteLength(bytes);
     let at = 0;
     const handle = core.need("streams").setUpReadableBytes({
@@ -215,8 +215,9 @@ export default function blob(core) {
         at += length;
       },
     });
-    return handle.stream;
+    return handle;
   }
+  const streamOf = (bytes) => openStream(bytes).stream;
 
   /** "UTF-8 decode": without a byte order mark, malformed sequences replaced. */
   function decode(bytes) {
@@ -255,7 +256,7 @@ export default function blob(core) {
     __proto__: null,
     createObjectURL, revokeObjectURL, resolveObjectURL,
     Blob, File, isBlob: blobIs, isFile: fileIs, makeBlob, makeFile, bytesOfBlob: bytesOf, typeOfBlob: typeOf,
-    nameOfFile, lastModifiedOf, viewOf, copyBytes: copyOf, decode, streamOf,
+    nameOfFile, lastModifiedOf, viewOf, copyBytes: copyOf, decode, openStream,
     concatenate, normalType,
   };
 }

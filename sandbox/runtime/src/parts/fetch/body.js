@@ -12,16 +12,31 @@ export function makeBodies(core, headers, mime) {
     bytes; // undefined when there is only a stream
     stream;
     used = false; // consumed without a stream
-    constructor(bytes, stream) {
+    signal; // whose abort fails the reading of bytes, or undefined
+    constructor(bytes, stream, signal = undefined) {
       this.bytes = bytes;
       this.stream = stream;
+      this.signal = signal;
+    }
+    isAborted() {
+      return this.signal !== undefined && core.need("abort").isAborted(this.signal);
     }
     getStream() {
       if (this.stream === undefined) {
-        this.stream = blobs().streamOf(this.bytes);
+        const handle = blobs().openStream(this.bytes);
+        this.stream = handle.stream;
+        this.followSignal(handle);
         if (this.used) streams().acquireReader(this.stream).cancel(undefined);
       }
       return this.stream;
+    }
+    // The stream of the handle fails with the signal.
+    followSignal(handle) {
+      if (this.signal === undefined || this.used) return;
+      const { addAbortAlgorithm, signalReason } = core.need("abort");
+      const fail = () => handle.error(signalReason(this.signal));
+      if (this.isAborted()) fail();
+      else addAbortAlgorithm(this.signal, fail);
     }
     isUsed() {
       return this.stream === undefined ? this.used : streams().isDisturbed(this.stream);
@@ -33,7 +48,8 @@ export function makeBodies(core, headers, mime) {
     consume(success, failure) {
       if (this.stream === undefined) {
         this.used = true;
-        success(blobs().copyBytes(this.bytes));
+        if (this.isAborted()) failure(core.need("abort").signalReason(this.signal));
+        else success(blobs().copyBytes(this.bytes));
       } else {
         streams().readAllBytes(streams().acquireReader(this.stream), success, failure);
       }
@@ -43,7 +59,7 @@ export function makeBodies(core, headers, mime) {
       if (this.stream !== undefined) core.promiseThen(streams().acquireReader(this.stream).cancel(reason), undefined, () => {});
     }
     clone() {
-      if (this.stream === undefined) return new Body(this.bytes, undefined);
+      if (this.stream === undefined) return new Body(this.bytes, undefined, this.signal);
       const branches = streams().teeStream(this.stream, cloneChunk);
       this.stream = branches[0];
       return new Body(undefined, branches[1]);

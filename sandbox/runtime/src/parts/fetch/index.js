@@ -72,6 +72,27 @@ export default function fetchPart(core) {
     throw new SafeTypeError(`fetch: the scheme of ${url} is not supported.`);
   }
 
+  // What is at hand comes in a later microtask all the same: an abort before it ends the fetch, one after it the body.
+  function atHand(request, signal) {
+    const events = core.need("abort");
+    return new SafePromise((resolve, reject) => {
+      const deliver = (slots) => {
+        if (slots.body !== null) slots.body.signal = signal;
+        resolve(makeResponse(slots));
+      };
+      const run = async () => {
+        await undefined; // by which nothing of the guest is reached
+        try {
+          if (events.isAborted(signal)) reject(events.signalReason(signal));
+          else verify(request, schemeFetch(request), deliver, reject);
+        } catch (error) {
+          reject(error);
+        }
+      };
+      run();
+    });
+  }
+
   function overNetwork(request, signal) {
     checkNetwork(request.url, "fetch");
     const events = core.need("abort");
@@ -107,7 +128,7 @@ export default function fetchPart(core) {
         }
         const { url } = request;
         if (stringStartsWith(url, "http:") || stringStartsWith(url, "https:")) return overNetwork(request, signal);
-        return new SafePromise((resolve, reject) => verify(request, schemeFetch(request), (slots) => resolve(makeResponse(slots)), reject));
+        return atHand(request, signal);
       } catch (error) {
         return promiseReject(error);
       }

@@ -161,8 +161,11 @@ func (e *execution) loop() *protocol.Error {
 		if state != v8.Pending {
 			return nil
 		}
+		if e.iso.Stirred() {
+			idle, quiet = time.Time{}, false
+		}
 		if e.deliver() || e.fire() {
-			idle = time.Time{}
+			idle, quiet = time.Time{}, false
 			continue
 		}
 		due, timed := e.timers.next()
@@ -183,7 +186,7 @@ func (e *execution) loop() *protocol.Error {
 			idle = time.Now()
 		}
 		if !v8.BackgroundBusy() || time.Since(idle) > maxBackground {
-			if state, _ := e.iso.Drain(); state != v8.Pending || len(e.pending) > 0 {
+			if state, _ := e.iso.Drain(); state != v8.Pending || e.iso.Stirred() || len(e.pending) > 0 {
 				continue
 			}
 			if _, timed := e.timers.next(); !timed {

@@ -60,6 +60,7 @@ func (e *execution) cancelFetch(number uint64) {
 	_ = e.send(worker.FetchCancel{ID: e.request.ID, Fetch: number})
 	for call, p := range e.pending {
 		if p.fetch == number {
+			e.pending[call] = pending{fetch: number} // nobody waits for it in vain
 			e.inbox.put(worker.ToolResult{ID: e.request.ID, Call: call, Value: []byte(`{"message":"the exchange was given up"}`)})
 		}
 	}

@@ -496,6 +496,25 @@ func TestResizableBuffersAndWasmAreBounded(t *testing.T) {
 	}
 }
 
+// TestBackgroundWorkIsNoDeadlock: what V8 did in the background may have begun, ended and posted its task between any two
+// looks at it.
+func TestBackgroundWorkIsNoDeadlock(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	limits := func(l *worker.Limits) { l.CPU, l.Wall, l.Total = time.Minute, time.Minute, time.Minute }
+	for _, code := range []string{
+		"for (let i = 0; i < 5000; i++) await WebAssembly.compile(m); return 1",
+		"for (let i = 0; i < 500; i++) { await WebAssembly.compile(m); if (i % 50 == 0) await new Promise(r => setTimeout(r, 1)); } return 1",
+		"setTimeout(() => {}, 1e6); for (let i = 0; i < 2000; i++) await WebAssembly.instantiate(m); return 1",
+	} {
+		for range 5 {
+			e := p.run(job{code: "const m = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]); " + code, limits: limits})
+			if e.value != "1" {
+				t.Fatalf("%s: %v, %v", code, e.err, e.last)
+			}
+		}
+	}
+}
+
 func TestNativeFaults(t *testing.T) {
 	for name, status := range map[string]int{"abort": -int(syscall.SIGABRT), "segv": -int(syscall.SIGSEGV), "kill": -int(syscall.SIGKILL), "exit": 3, "panic": 2} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -102,7 +103,18 @@ func TestNetworkHost(t *testing.T) {
 	do(`return (await fetch("$/hello", { headers: { "X-Name": "you" } })).text()`, `"hello you"`)
 	do(`const r = await fetch("$/away"); return [r.redirected, await r.text()]`, `[true,"hello "]`)
 	do(`try { await fetch("$/endless") } catch (e) { return e.name }`, `"RangeError"`)
+	do(`const headers = {}; for (let i = 0; i < 300; i++) headers["x" + i] = "1"; try { await fetch("$/hello", { headers }) } catch (e) { return e.message }`, `"fetch: there are 300 headers, more than 256"`)
 	do(`try { await fetch("http://127.0.0.1:1/") } catch (e) { return [e.name, e.code] }`, `["TypeError","NETWORK"]`)
+
+	// What was given up and awaited is not called late.
+	r := online(protocol.NetworkHost, `const c = new AbortController(); const p = fetch("$/hello", { signal: c.signal }); c.abort(); await p.catch(() => {}); return 1`, s.URL)
+	r.Fetch = func(ctx context.Context, _ executor.FetchCall) (*executor.FetchResponse, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if out, err := c.Execute(t.Context(), r); err != nil || out.Error != nil || len(out.Logs) != 0 {
+		t.Errorf("given up: %+v, %v", out, err)
+	}
 
 	_, err := c.Execute(t.Context(), online(protocol.NetworkDirect, "1", ""))
 	var fault *protocol.Error

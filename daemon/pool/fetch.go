@@ -102,7 +102,7 @@ func (r *run) admitFetch(m worker.Fetch, request *protocol.FetchRequest) (f *exc
 	case r.fetchBytes > r.limits.FetchBytes:
 		return f, r.tooManyBytes(), nil
 	}
-	return f, nil, nil
+	return f, request.Check(), nil
 }
 
 // exchange asks whoever performs, and answers with the head of the response.

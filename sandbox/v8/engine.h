@@ -62,6 +62,7 @@ ex_error ex_begin(ex_isolate*, ex_view config, uint64_t heap_bytes, uint64_t buf
 ex_error ex_run(ex_isolate*, ex_view name, ex_view source, int call, ex_view input);
 ex_error ex_compile(ex_isolate*, ex_view name, ex_view source);
 int ex_drain(ex_isolate*);
+int ex_stirred(ex_isolate*);
 ex_result ex_value(ex_isolate*, uint64_t max_bytes);
 ex_result ex_stalled(ex_isolate*);
 ex_error ex_resolve(ex_isolate*, uint64_t id, int ok, ex_view text);

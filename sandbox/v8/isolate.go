@@ -285,6 +285,10 @@ func (i *Isolate) Drain() (State, error) {
 	return State(C.ex_drain(i.p)), nil
 }
 
+// Stirred tells whether the program may have gone on in the last Drain by itself, without a result or a timer of the
+// host's: then it may have begun something in the background that has ended since. Only for the goroutine that drains.
+func (i *Isolate) Stirred() bool { return C.ex_stirred(i.p) != 0 }
+
 // Value encodes the program's value, at most maxBytes of it, or returns what it failed with.
 func (i *Isolate) Value(maxBytes int64) ([]byte, error) {
 	return i.result(func() C.ex_result { return C.ex_value(i.p, C.uint64_t(maxBytes)) })

@@ -106,6 +106,7 @@ struct ex_isolate {
   v8::Global<v8::Promise> evaluation, outcome;  // of the entry module, of the program's value
   v8::Global<v8::Value> input;
   bool call_entry = false;
+  bool stirred = false;  // the program may have gone on in the last drain by itself
 
   std::atomic<bool> memory_hit{false}, stopped{false};  // V8 forgets a termination once no JavaScript is on the stack
   std::atomic<uint64_t> heap_sample{0}, heap_peak{0};

@@ -112,9 +112,15 @@ bool Settle(ex_isolate* s, Local<v8::Context> c) {
   return true;
 }
 
-void Turn(v8::Isolate* iso) {
+// Turn runs microtasks and V8's tasks until none is left; true when there was a task.
+bool Turn(v8::Isolate* iso) {
+  bool ran = false;
   iso->PerformMicrotaskCheckpoint();
-  while (!iso->IsExecutionTerminating() && v8::platform::PumpMessageLoop(ThePlatform(), iso)) iso->PerformMicrotaskCheckpoint();
+  while (!iso->IsExecutionTerminating() && v8::platform::PumpMessageLoop(ThePlatform(), iso)) {
+    ran = true;
+    iso->PerformMicrotaskCheckpoint();
+  }
+  return ran;
 }
 
 }  // namespace
@@ -264,14 +270,16 @@ int ex_drain(ex_isolate* s) {
   Scope scope(s);
   v8::Isolate* iso = s->iso;
   v8::TryCatch tc(iso);
+  s->stirred = false;
   for (;;) {
-    Turn(iso);
+    if (Turn(iso)) s->stirred = true;
     if (Stopping(s)) return EX_STOPPED;
     if (s->outcome.IsEmpty() && !s->evaluation.IsEmpty() && s->evaluation.Get(iso)->State() == v8::Promise::kFulfilled) {
       if (!Settle(s, scope.context)) return EX_STOPPED;
     } else if (!ReportRejections(s, scope.context)) {
       break;
     }
+    s->stirred = true;
   }
   if (Stopping(s)) return EX_STOPPED;
   const auto& last = s->outcome.IsEmpty() ? s->evaluation : s->outcome;
@@ -280,6 +288,8 @@ int ex_drain(ex_isolate* s) {
   if (state == v8::Promise::kPending || (state == v8::Promise::kFulfilled && s->outcome.IsEmpty())) return EX_PENDING;
   return EX_SETTLED;
 }
+
+int ex_stirred(ex_isolate* s) { return s->stirred; }
 
 ex_result ex_value(ex_isolate* s, uint64_t max_bytes) {
   Scope scope(s);

@@ -3,7 +3,7 @@
 
 export function makeHeaders(core) {
   const {
-    finish, isObject, iterable, list, push, requireArguments, SafeTypeError, stringCharCodeAt, stringIndexOf, stringSlice, stringToLowerCase, symbolIterator,
+    arraySort, finish, isObject, iterable, list, push, requireArguments, SafeTypeError, stringCharCodeAt, stringIndexOf, stringSlice, stringToLowerCase, symbolIterator,
     toByteString, toRecord, iterate, define,
   } = core;
   let slotsOf, isHeaders;
@@ -84,21 +84,21 @@ export function makeHeaders(core) {
     add(slots, name, value);
   }
 
-  /** "sort and combine" */
+  // The order of code units; the engine's sort is stable.
+  const byName = (a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0);
+
+  /** "sort and combine": the list is kept until the headers change. */
   function sortedPairs(slots) {
     if (slots.sorted !== undefined) return slots.sorted;
+    const pairs = list();
+    for (let i = 0; i < slots.pairs.length; i++) push(pairs, slots.pairs[i]);
+    arraySort(pairs, byName);
     const sorted = list();
-    for (let i = 0; i < slots.pairs.length; i++) {
-      const name = slots.pairs[i][0];
-      const value = slots.pairs[i][1];
-      let at = sorted.length;
-      while (at > 0 && sorted[at - 1][0] > name) at--;
-      if (at > 0 && sorted[at - 1][0] === name && name !== "set-cookie") {
-        sorted[at - 1][1] += `, ${value}`;
-        continue;
-      }
-      for (let k = sorted.length; k > at; k--) sorted[k] = sorted[k - 1];
-      sorted[at] = [name, value];
+    for (let i = 0; i < pairs.length; i++) {
+      const name = pairs[i][0];
+      const last = sorted[sorted.length - 1];
+      if (last !== undefined && last[0] === name && name !== "set-cookie") last[1] += `, ${pairs[i][1]}`;
+      else push(sorted, [name, pairs[i][1]]);
     }
     return (slots.sorted = sorted);
   }

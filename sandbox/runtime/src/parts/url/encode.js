@@ -98,9 +98,10 @@ export function makeEncode({ Bytes, list, native, push, stringCharCodeAt: at, st
       let end = indexOf(text, "&", start);
       if (end < 0) end = text.length;
       if (end > start) {
-        let equals = indexOf(text, "=", start);
-        if (equals < 0 || equals > end) equals = end;
-        push(pairs, [percentDecode(slice(text, start, equals), true), percentDecode(slice(text, equals + 1, end), true)]);
+        const piece = slice(text, start, end);
+        let equals = indexOf(piece, "=");
+        if (equals < 0) equals = piece.length;
+        push(pairs, [percentDecode(slice(piece, 0, equals), true), percentDecode(slice(piece, equals + 1), true)]);
       }
       start = end + 1;
     }

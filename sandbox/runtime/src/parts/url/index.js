@@ -8,6 +8,7 @@ import { makeSearchParams } from "./params.js";
 export default function url(core) {
   const { finish, isObject, requireArguments, SafeTypeError, stringSlice, toUSVString } = core;
   const encode = makeEncode(core);
+  const { serializeForm } = encode;
   const host = makeHost(core, encode);
   const { canonical, parse, serialize, serializeHost, originOf, setters, defaultPorts, isSpecial } = makeParser(core, encode, host);
   const { URLSearchParams, listOf, bind, refill } = makeSearchParams(core, encode);
@@ -26,8 +27,9 @@ export default function url(core) {
   class URL {
     #record;
     #params; // made on first use
+    #stale = false; // the record lacks what was changed through the params
     static {
-      recordOf = (object) => (isObject(object) && #record in object ? object.#record : undefined);
+      recordOf = (object) => (isObject(object) && #record in object ? object.#whole() : undefined);
     }
     constructor(url) {
       core.native.brand(this); // a platform object, which no structured clone takes
@@ -56,8 +58,18 @@ export default function url(core) {
       url.#record = record;
       return url;
     }
+    // The record, for those who read its query. Each change of the params would cost as much as all before it if it
+    // were written at once.
+    #whole() {
+      if (this.#stale) {
+        const query = serializeForm(listOf(this.#params));
+        this.#record.query = query === "" ? null : query;
+        this.#stale = false;
+      }
+      return this.#record;
+    }
     get href() {
-      return serialize(this.#record);
+      return serialize(this.#whole());
     }
     set href(value) {
       this.#record;
@@ -68,6 +80,7 @@ export default function url(core) {
       this.#refill();
     }
     #refill() {
+      this.#stale = false;
       if (this.#params !== undefined) refill(this.#params, this.#record.query ?? "");
     }
     get origin() {
@@ -117,17 +130,19 @@ export default function url(core) {
       setters.pathname(this.#record, toUSVString(value));
     }
     get search() {
-      const { query } = this.#record;
+      const { query } = this.#whole();
       return query === null || query === "" ? "" : `?${query}`;
     }
     set search(value) {
-      setters.search(this.#record, toUSVString(value));
+      this.#record;
+      const text = toUSVString(value);
+      setters.search(this.#record, text);
       this.#refill();
     }
     get searchParams() {
       this.#record;
-      return (this.#params ??= bind(this.#record.query ?? "", (query) => {
-        this.#record.query = query === "" ? null : query;
+      return (this.#params ??= bind(this.#record.query ?? "", () => {
+        this.#stale = true;
       }));
     }
     get hash() {
@@ -138,10 +153,10 @@ export default function url(core) {
       setters.hash(this.#record, toUSVString(value));
     }
     toString() {
-      return serialize(this.#record);
+      return serialize(this.#whole());
     }
     toJSON() {
-      return serialize(this.#record);
+      return serialize(this.#whole());
     }
   }
   // File API, 8.4: the table of blob: URLs is in the part that makes blobs.

@@ -28,7 +28,7 @@ export function makeSearchParams(core, { parseForm, serializeForm }) {
     #changed; // tells the URL that owns the object
     static {
       listOf = (object) => (isObject(object) && #pairs in object ? object.#pairs : undefined);
-      // A new object for the query of a URL; changed is called with the pairs.
+      // A new object for the query of a URL; changed is called after each change.
       bind = (query, changed) => {
         const params = new URLSearchParams();
         params.#pairs = parseForm(query);
@@ -42,7 +42,7 @@ export function makeSearchParams(core, { parseForm, serializeForm }) {
       this.#pairs = toPairs(init);
     }
     #update() {
-      if (this.#changed !== undefined) this.#changed(serializeForm(this.#pairs));
+      if (this.#changed !== undefined) this.#changed();
     }
     get size() {
       return this.#pairs.length;

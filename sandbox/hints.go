@@ -25,6 +25,7 @@ const (
 	useZlib    = "use CompressionStream and DecompressionStream"
 	noWorkers  = "there is one thread: use promises, or run several executions"
 	noPage     = "there is no page and no DOM here: the program computes a value and returns it"
+	takeInput  = "the input of the program is the argument of its function: write the program as (input) => …, or export such a function by default"
 	noStorage  = "nothing is kept between executions: use a variable, return the value, or call a tool that stores it"
 	noServer   = "a program cannot serve or query one directly: call a tool"
 	useImport  = "use import, or await import(…), of a module that was sent with the program"
@@ -101,6 +102,6 @@ var globalHints = map[string]string{
 	"document": noPage, "window": "use globalThis; " + noPage, "location": noPage, "history": noPage, "frames": noPage, "parent": noPage, "top": noPage, "HTMLElement": noPage, "Element": noPage, "Node": noPage, "Image": noPage, "DOMParser": "there is no HTML or XML parser: use string methods, or send a parser as a module", "MutationObserver": noPage, "requestAnimationFrame": "use setTimeout", "cancelAnimationFrame": "use clearTimeout", "requestIdleCallback": "use setTimeout", "getComputedStyle": noPage, "matchMedia": noPage, "screen": noPage,
 	"alert": "use console.log", "confirm": "there is nobody to ask: take the input of the program", "prompt": "there is nobody to ask: take the input of the program",
 	"Deno": "use the globals of the web platform; there is no Deno", "Bun": "use the globals of the web platform; there is no Bun", "WScript": "use the globals of the web platform",
-	"WebSocket": noSockets, "Worker": noWorkers, "SharedWorker": noWorkers, "BroadcastChannel": noWorkers, "ServiceWorker": noWorkers, "importScripts": useImport, "postMessage": "return the value", "Notification": noPage,
-	"fs": noFiles, "path": usePaths, "fetchSync": "use await fetch(…)", "define": "use export", "print": "use console.log", "System": "use import", "$input": "take the argument of the function: the program's input", "args": "take the argument of the function: the program's input",
+	"WebSocket": noSockets, "Worker": noWorkers, "SharedWorker": noWorkers, "ServiceWorker": noWorkers, "importScripts": useImport, "postMessage": "return the value", "Notification": noPage,
+	"fs": noFiles, "path": usePaths, "fetchSync": "use await fetch(…)", "define": "use export", "print": "use console.log", "System": "use import", "$input": takeInput, "input": takeInput, "args": takeInput,
 }

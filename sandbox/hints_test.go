@@ -47,7 +47,7 @@ func TestHints(t *testing.T) {
 func TestHintsForGlobals(t *testing.T) {
 	p := ready(t, testbin.Worker(t))
 	for name, hint := range map[string]string{
-		"process": "use the input of the program for configuration", "Buffer": "use Uint8Array with TextEncoder and TextDecoder", "require": "use import, or await import(…)",
+		"process": "use the input of the program for configuration", "input": "the input of the program is the argument of its function", "Buffer": "use Uint8Array with TextEncoder and TextDecoder", "require": "use import, or await import(…)",
 		"module": "return the value, or use export default", "exports": "return the value, or use export", "__dirname": "there is no file system here", "__filename": "use import.meta.url", "global": "use globalThis",
 		"setImmediate": "use setTimeout(callback, 0)", "clearImmediate": "use setTimeout and clearTimeout", "XMLHttpRequest": "use fetch", "localStorage": "nothing is kept between executions", "sessionStorage": "nothing is kept between executions",
 		"document": "there is no page and no DOM here", "window": "use globalThis", "alert": "use console.log", "prompt": "there is nobody to ask", "confirm": "there is nobody to ask", "Deno": "use the globals of the web platform; there is no Deno", "Bun": "use the globals of the web platform; there is no Bun",

@@ -480,6 +480,20 @@ func TestWrongSnapshotStartsPlainly(t *testing.T) {
 	}
 }
 
+// TestClonesAreBounded: buffers that are copied end a program as those that it makes do.
+func TestClonesAreBounded(t *testing.T) {
+	for name, code := range map[string]string{
+		"clone":   "const a = []; for(;;) a.push(structuredClone(new ArrayBuffer(1 << 20)))",
+		"message": "const { port1, port2 } = new MessageChannel(); port2.onmessage = () => {}; for(;;) port1.postMessage(new ArrayBuffer(1 << 20))",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if e := ready(t, testbin.Worker(t)).run(job{code: code}); e.err == nil || e.err.Type != protocol.MemoryLimit {
+				t.Errorf("got %s, %v, last word %v", e.value, e.err, e.last)
+			}
+		})
+	}
+}
+
 func TestResizableBuffersAndWasmAreBounded(t *testing.T) {
 	for name, code := range map[string]string{
 		"resizable": "const a = []; for(;;) { const b = new ArrayBuffer(0, {maxByteLength: 1<<28}); b.resize(1<<28); new Uint8Array(b).fill(1); a.push(b) }",

@@ -322,8 +322,16 @@ void Clone(const Info& info) {
     if (moved[i]->Detach(Local<Value>()).IsNothing()) return;
     deserializer.TransferArrayBuffer(i, v8::ArrayBuffer::New(iso, std::move(store)));
   }
+  v8::TryCatch tc(iso);
   Local<Value> v;
-  if (deserializer.ReadValue(c).ToLocal(&v)) info.GetReturnValue().Set(v);
+  if (deserializer.ReadValue(c).ToLocal(&v)) return info.GetReturnValue().Set(v);
+  if (!tc.HasCaught()) return;
+  // V8 says of memory that it did not get what it says of broken data.
+  if (Self(iso) != nullptr && Self(iso)->allocator->denied() && Utf8(iso, tc.Message()->Get()).ends_with("Unable to deserialize cloned data.")) {
+    tc.Reset();
+    iso->ThrowException(v8::Exception::RangeError(Str(iso, "Array buffer allocation failed")));
+  }
+  tc.ReThrow();
 }
 
 // ---- parts

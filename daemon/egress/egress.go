@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -115,7 +114,7 @@ func (e *Egress) Fetch(ctx context.Context, r executor.FetchCall) (*executor.Fet
 
 // allowed holds an address to the list.
 func (e *Egress) allowed(address string) error {
-	u, err := url.Parse(address)
+	u, err := protocol.ParseFetchURL(address)
 	if err != nil {
 		return refuse("the URL cannot be used")
 	}

@@ -63,10 +63,15 @@ func newRequest(ctx context.Context, r executor.FetchCall) (*http.Request, error
 	if r.Body != nil {
 		body = bytes.NewReader(r.Body)
 	}
-	request, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
+	address, err := protocol.ParseFetchURL(r.URL)
 	if err != nil {
 		return nil, err
 	}
+	request, err := http.NewRequestWithContext(ctx, r.Method, "", body)
+	if err != nil {
+		return nil, err
+	}
+	request.URL, request.Host = address, address.Host
 	for _, h := range r.Headers {
 		switch name := strings.ToLower(h.Name); {
 		case hopByHop[name]:

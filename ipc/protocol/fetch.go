@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"math"
 	"net/url"
 	"strconv"
@@ -293,7 +294,7 @@ func checkURL(text string) error {
 	if len(text) > MaxURLBytes {
 		return refuse("the URL has %d bytes, more than %d", len(text), MaxURLBytes)
 	}
-	u, err := url.Parse(text)
+	u, err := ParseFetchURL(text)
 	switch {
 	case err != nil:
 		return refuse("the URL cannot be used")
@@ -304,6 +305,41 @@ func checkURL(text string) error {
 	}
 	return nil
 }
+
+// ParseFetchURL reads the URL of a request. In a path the URL Standard allows a "%" that begins no escape, which net/url
+// does not: it is read as "%25", which servers take for the same.
+func ParseFetchURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	var escape url.EscapeError
+	if !errors.As(err, &escape) {
+		return u, err
+	}
+	_, rest, _ := strings.Cut(text, "://")
+	slash := strings.IndexByte(rest, '/')
+	if slash < 0 {
+		return nil, err
+	}
+	path := len(text) - len(rest) + slash
+	end := len(text)
+	if i := strings.IndexAny(text[path:], "?#"); i >= 0 {
+		end = path + i
+	}
+	return url.Parse(text[:path] + escapePercents(text[path:end]) + text[end:])
+}
+
+// escapePercents writes each "%" that begins no escape as one.
+func escapePercents(path string) string {
+	var b strings.Builder
+	for i := range len(path) {
+		b.WriteByte(path[i])
+		if path[i] == '%' && (i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2])) {
+			b.WriteString("25")
+		}
+	}
+	return b.String()
+}
+
+func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
 func checkHeaders(headers []Header) error {
 	if len(headers) > MaxHeaders {

@@ -146,3 +146,23 @@ func FuzzDecodeFetchResult(f *testing.F) {
 		}
 	})
 }
+
+func TestParseFetchURL(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://a/b%20c?d=%":   "http://a/b%20c?d=%",
+		"http://a/100%/y":      "http://a/100%25/y",
+		"http://a/%zz%4/%41?%": "http://a/%25zz%254/%41?%",
+		"http://a/%":           "http://a/%25",
+		"http://a%/b":          "",
+		"http://[::1%]/%":      "",
+		"http://a?%/%":         "http://a?%/%",
+	} {
+		got := ""
+		if u, err := ParseFetchURL(text); err == nil {
+			got = u.String()
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}

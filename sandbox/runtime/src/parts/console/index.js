@@ -24,8 +24,8 @@ import { makeTable } from "./table.js";
 
 const maxGroupIndent = 20; // levels; deeper groups are not indented further
 
-export default function makePart({ native, nameOf }) {
-  const settings = { __proto__: null, nameOf };
+export default function makePart({ native, nameOf, loaded }) {
+  const settings = { __proto__: null, nameOf, loaded };
   return {
     __proto__: null,
     inspect: (value) => inspectArgument(native, settings, value),

@@ -5,6 +5,7 @@ import { showError } from "./inspect-error.js";
 import { showDataView, showArrayBuffer, showTypedArray, typedArrays } from "./inspect-binary.js";
 import { showArguments, showArray, showIterator, showMap, showSet } from "./inspect-lists.js";
 import { trimHead } from "./inspect-head.js";
+import { showPlatform } from "./inspect-platform.js";
 import {
   bigintValue,
   booleanValue,
@@ -24,6 +25,8 @@ import {
 import { className, functionName } from "../../reflect.js";
 
 function showObject(inspector, value, at) {
+  const platform = showPlatform(inspector, value, at);
+  if (platform !== undefined) return platform;
   const head = inspector.head(value, "Object", undefined, "Object");
   if (inspector.isTooDeep(at)) return `[${trimHead(head, "Object")}]`;
   const parts = list();

@@ -29,6 +29,7 @@ export function installEventTarget(core) {
   const { EventTarget } = {
     EventTarget: function () {
       if (new.target === undefined) throw new SafeTypeError("Class constructor EventTarget cannot be invoked without 'new'");
+      core.need("webidl"); // marks what is no plain object
       new Target(this);
     },
   };

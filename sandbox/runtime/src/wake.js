@@ -18,17 +18,16 @@ export function makeWake(native, core) {
   const loaded = { __proto__: null };
 
   function need(part) {
-    if (loaded.webidl === undefined && part !== "webidl" && !(part in parts && hasOwn(parts[part], "alone"))) {
-      const webidl = need("webidl");
-      for (const name in webidl) core[name] = webidl[name];
-    }
+    if (part !== "webidl" && !(part in parts && hasOwn(parts[part], "alone"))) need("webidl");
     return loaded[part] ?? (loaded[part] = load(part));
   }
   // A part that stands apart gets no core: nothing of the program's realm may reach it but strings and buffers.
   function load(part) {
     const apart = part in parts && hasOwn(parts[part], "apart");
     const make = native.load(part, apart);
-    return apart ? make() : make(core);
+    const exports = apart ? make() : make(core);
+    if (part === "webidl") for (const name in exports) core[name] = exports[name];
+    return exports;
   }
   function wake(name) {
     const exports = need(owners[name]);

@@ -163,6 +163,8 @@ export default function webidl(core) {
     return constructor;
   }
 
+  core.native.brand(core.EventTarget.prototype); // the one interface that the core makes
+
   // The pair iterator of an interface (3.7.10): adds entries, keys, values, forEach and Symbol.iterator to a class.
   // pairs(object) returns its current list of [key, value] and throws on a wrong object.
   function iterable(constructor, name, pairs) {

@@ -7,7 +7,6 @@ import { makeTarget } from "./target.js";
 export default function events(core) {
   const event = makeEvent(core);
   const target = makeTarget(core, event);
-  core.native.brand(core.EventTarget.prototype); // as finish() does for the others
   core.setHandleReport(makeReporting(core, target));
   return { __proto__: null, ...event, ...target, createEvent: event.eventInternals.createEvent };
 }

@@ -12,7 +12,7 @@ export default function filereader(core) {
     toBoolean, toDictionary, toDOMString, toDouble, typedArrayBuffer, typedArrayByteLength,
   } = core;
   const { Event, fire, handlerAttributes } = need("events");
-  const { bytesOfBlob, copyBytes, isBlob, typeOfBlob } = need("blob");
+  const blobs = () => need("blob");
 
   const progressInit = [["lengthComputable", toBoolean, false], ["loaded", toDouble, 0], ["total", toDouble, 0]];
 
@@ -77,7 +77,7 @@ export default function filereader(core) {
     get error() { return this.#error; }
 
     readAsArrayBuffer(blob) {
-      this.#read("readAsArrayBuffer", arguments, (bytes) => typedArrayBuffer(copyBytes(bytes)));
+      this.#read("readAsArrayBuffer", arguments, (bytes) => typedArrayBuffer(blobs().copyBytes(bytes)));
     }
     readAsBinaryString(blob) {
       this.#read("readAsBinaryString", arguments, (bytes) => native.latin1(bytes));
@@ -94,11 +94,11 @@ export default function filereader(core) {
       this.#state;
       requireArguments(`${operation}' on 'FileReader`, args.length, 1);
       const blob = args[0];
-      if (!isBlob(blob)) throw new SafeTypeError(`Failed to execute '${operation}' on 'FileReader': the argument is not a Blob.`);
+      if (!blobs().isBlob(blob)) throw new SafeTypeError(`Failed to execute '${operation}' on 'FileReader': the argument is not a Blob.`);
       const encoding = label === undefined ? undefined : toDOMString(label);
       if (this.#state === LOADING) throw makeException("The FileReader is reading a Blob already.", "InvalidStateError");
-      const bytes = bytesOfBlob(blob);
-      const type = typeOfBlob(blob);
+      const bytes = blobs().bytesOfBlob(blob);
+      const type = blobs().typeOfBlob(blob);
       const reading = new Reading(bytes, () => pack(bytes, type, encoding));
       this.#state = LOADING;
       this.#result = this.#error = null;

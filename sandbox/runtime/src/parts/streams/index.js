@@ -9,17 +9,40 @@ import { makeStrategies } from "./strategies.js";
 import { makeTransformInterfaces } from "./transform-interfaces.js";
 import { makeWritableInterfaces } from "./writable-interfaces.js";
 
+// Makes something when it is first asked for.
+function once(make) {
+  let made;
+  return () => made ?? (made = make());
+}
+
 export default function streams(core) {
   useCore(core);
-  const writables = makeWritableInterfaces();
+  // The classes of writable and of transform streams are made when a program asks for them: most use readable ones only.
+  const writable = once(makeWritableInterfaces);
+  const writables = {
+    __proto__: null,
+    makeWritable: (slots) => writable().makeWritable(slots),
+    writableOf: (value) => writable().writableOf(value),
+  };
   const readables = makeReadableInterfaces(writables);
-  const transforms = makeTransformInterfaces(readables, writables);
-  return {
+  const transform = once(() => makeTransformInterfaces(readables, writables));
+  const transforms = {
+    __proto__: null,
+    makeTransform: (slots) => transform().makeTransform(slots),
+    transformOf: (value) => transform().transformOf(value),
+  };
+  const exports = {
     __proto__: null,
     ...makeStrategies(),
-    ...writables.interfaces,
     ...readables.interfaces,
-    ...transforms.interfaces,
     ...makeExports(readables, writables, transforms),
   };
+  const later = (name, make) =>
+    core.defineProperty(exports, name, { __proto__: null, get: () => make().interfaces[name], enumerable: true });
+  later("WritableStream", writable);
+  later("WritableStreamDefaultWriter", writable);
+  later("WritableStreamDefaultController", writable);
+  later("TransformStream", transform);
+  later("TransformStreamDefaultController", transform);
+  return exports;
 }

@@ -36,7 +36,8 @@ var typescript string
 var parts embed.FS
 
 // Source returns the classic script whose completion value is install(native) → internals. install defines the globals
-// of the guest; internals has the functions begin, fire, settle, report and inspect that the event loop calls.
+// of the guest; internals has what the engine calls: begin, fire, settle, report and inspect for the event loop, describe
+// and revive for the value codec, and wake, which gives a name on the list lazy its value.
 func Source() string { return library }
 
 // Warm returns the script that is run once after install while the snapshot is built, so that typical calls are

@@ -3,14 +3,8 @@
 // do is in the part "events".
 
 import { checkGlobal, defineAttribute, defineOperations } from "./global.js";
-import { define, defineProperty, getPrototypeOf, global, SafeTypeError, toStringTag } from "./primordials.js";
+import { define, defineProperty, getPrototypeOf, global, Identity, SafeTypeError, toStringTag } from "./primordials.js";
 import { requireArguments } from "./webidl.js";
-
-class Identity {
-  constructor(object) {
-    return object;
-  }
-}
 
 // The mark of an EventTarget, which holds what the part "events" knows of it.
 class Target extends Identity {

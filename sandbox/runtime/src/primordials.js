@@ -162,6 +162,13 @@ export const stringLastIndexOf = uncurry(String.prototype.lastIndexOf);
 export const stringToLowerCase = uncurry(String.prototype.toLowerCase);
 export const arraySort = uncurry(Array.prototype.sort);
 
+/** What extends it puts its private fields on the object that it is given. */
+export class Identity {
+  constructor(object) {
+    return object;
+  }
+}
+
 // What only parts of the library use. They are loaded when the guest may already have changed the originals.
 
 export const { abs, ceil, clz32 } = Math;

@@ -19,7 +19,7 @@ const constants = {
 };
 
 export default function exception(core) {
-  const { defineProperty, finish, getPrototypeOf, SafeTypeError, setPrototypeOf, toDictionary, toDOMString, toDouble } = core;
+  const { defineProperty, finish, getPrototypeOf, Identity, SafeTypeError, setPrototypeOf, toDictionary, toDOMString, toDouble } = core;
   const { SafeError, SafeRangeError } = core;
 
   const codeByName = { __proto__: null, QuotaExceededError: 22 };
@@ -27,12 +27,6 @@ export default function exception(core) {
 
   // The hook of the part "clone": the engine's serializer reads `name` of each error it meets.
   let onName;
-
-  class Identity {
-    constructor(object) {
-      return object;
-    }
-  }
 
   // The slots of a DOMException, put on an error object of the engine: that one has the stack, and Error.isError knows it.
   class Slots extends Identity {

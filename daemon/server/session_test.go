@@ -268,6 +268,7 @@ func TestUnreadAnswersOfAllAreBounded(t *testing.T) {
 	for i := range 10 {
 		other.execute(fmt.Sprint(i), "small", "")
 	}
+	r.waitSessions(t, 1) // before it reads, or it owes less by what it read
 	worst.wantClose(websocket.CloseAbnormalClosure)
 	for range 10 {
 		other.want(`"status":"ok"`)
@@ -276,6 +277,20 @@ func TestUnreadAnswersOfAllAreBounded(t *testing.T) {
 	if n := len(r.debts.of); n != 0 {
 		t.Errorf("%d sessions are still on the books", n)
 	}
+}
+
+// waitSessions waits until only n sessions are left.
+func (r *running) waitSessions(t *testing.T, n int) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		r.mu.Lock()
+		left := len(r.sessions)
+		r.mu.Unlock()
+		if left == n {
+			return
+		}
+	}
+	t.Fatalf("it never came to %d sessions", n)
 }
 
 // waitTotalOwed waits until at least n bytes wait for room, or none when n is 0.

@@ -227,12 +227,14 @@ v8::Local<v8::ObjectTemplate> GlobalTemplate(v8::Isolate* iso) {
 // Awaken evaluates the library in a fresh context and returns what it hands to the event loop. What goes into the
 // snapshot is compiled to the last function, so that no execution has to.
 v8::MaybeLocal<v8::Object> Awaken(v8::Isolate* iso, v8::Local<v8::Context> c, ex_view library, bool plain, bool eager) {
-  v8::Local<v8::Value> f, r;
+  v8::Local<v8::Value> f, r, lazy;
   if (!RunScript(iso, c, library, kLibraryName, eager).ToLocal(&f) || !f->IsFunction()) return {};
   if (plain) return f.As<v8::Object>();
   v8::Local<v8::Value> native = NativeFunctions(iso, c);
   if (!f.As<v8::Function>()->Call(c, v8::Undefined(iso), 1, &native).ToLocal(&r) || !r->IsObject()) return {};
-  return r.As<v8::Object>();
+  auto internals = r.As<v8::Object>();
+  if (!internals->Get(c, Str(iso, "lazy")).ToLocal(&lazy) || (lazy->IsString() && !InstallLazy(iso, c, Utf8(iso, lazy)))) return {};
+  return internals;
 }
 
 std::string Explain(v8::Isolate* iso, v8::Local<v8::Context> c, v8::TryCatch& tc) {
@@ -350,10 +352,9 @@ bool Bind(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Object> interna
     w.slot->Reset(iso, f.As<v8::Function>());
   }
   s->internals.Reset(iso, internals);
-  v8::Local<v8::Value> wake, lazy;
-  if (!internals->Get(c, Str(iso, "wake")).ToLocal(&wake) || !wake->IsFunction()) return true;
-  s->wake.Reset(iso, wake.As<v8::Function>());
-  return internals->Get(c, Str(iso, "lazy")).ToLocal(&lazy) && InstallLazy(s, c, Utf8(iso, lazy));
+  v8::Local<v8::Value> wake;
+  if (internals->Get(c, Str(iso, "wake")).ToLocal(&wake) && wake->IsFunction()) s->wake.Reset(iso, wake.As<v8::Function>());
+  return true;
 }
 
 }  // namespace

@@ -179,7 +179,9 @@ struct NativeFunction {
 const std::vector<NativeFunction>& ServiceFunctions();
 void MakeEnumerable(const v8::FunctionCallbackInfo<v8::Value>& info);
 v8::MaybeLocal<v8::Function> LoadPart(ex_isolate* s, v8::Local<v8::Context> c, const std::string& name);
-bool InstallLazy(ex_isolate* s, v8::Local<v8::Context> c, std::string_view names);
+void WakeName(v8::Local<v8::Name> name, const v8::PropertyCallbackInfo<v8::Value>& info);
+bool InstallLazy(v8::Isolate* iso, v8::Local<v8::Context> c, std::string_view names);
+bool RemoveLazy(ex_isolate* s, v8::Local<v8::Context> c);
 
 v8::Local<v8::Object> NativeFunctions(v8::Isolate* iso, v8::Local<v8::Context> c);
 const intptr_t* ExternalReferences();

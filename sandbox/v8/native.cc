@@ -257,6 +257,7 @@ const intptr_t* ExternalReferences() {
   static const std::vector<intptr_t> refs = [] {
     std::vector<intptr_t> r;
     for (auto& [name, f] : Functions()) r.push_back(reinterpret_cast<intptr_t>(f));
+    r.push_back(reinterpret_cast<intptr_t>(WakeName));
     r.push_back(0);
     return r;
   }();

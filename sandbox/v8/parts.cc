@@ -19,16 +19,24 @@ class PartText : public v8::String::ExternalOneByteStringResource {
   ex_view text_;
 };
 
+// PartSource gives the text of a part as a string. The first string outside the heap costs an isolate a table of pointers
+// of 64 KiB, written from end to end: what is smaller is copied.
+v8::MaybeLocal<v8::String> PartSource(v8::Isolate* iso, ex_view text) {
+  constexpr size_t kCopied = 64 << 10;
+  if (text.n > kCopied) return v8::String::NewExternalOneByte(iso, new PartText(text));
+  return v8::String::NewFromOneByte(iso, reinterpret_cast<const uint8_t*>(text.p), v8::NewStringType::kNormal, static_cast<int>(text.n));
+}
+
+}  // namespace
+
 // WakeName gives a lazy global its value: the library finds the part and the part gives the value.
 void WakeName(Local<v8::Name> name, const v8::PropertyCallbackInfo<Value>& info) {
   v8::Isolate* iso = info.GetIsolate();
   ex_isolate* s = Self(iso);
   Local<Value> arg = name, v;
-  if (s->wake.IsEmpty()) return;
+  if (s == nullptr || s->wake.IsEmpty()) return;
   if (s->wake.Get(iso)->Call(iso->GetCurrentContext(), v8::Undefined(iso), 1, &arg).ToLocal(&v)) info.GetReturnValue().Set(v);
 }
-
-}  // namespace
 
 v8::MaybeLocal<v8::Function> LoadPart(ex_isolate* s, Local<v8::Context> c, const std::string& name) {
   v8::Isolate* iso = s->iso;
@@ -38,7 +46,7 @@ v8::MaybeLocal<v8::Function> LoadPart(ex_isolate* s, Local<v8::Context> c, const
     return {};
   }
   Local<v8::String> source;
-  if (!v8::String::NewExternalOneByte(iso, new PartText(text)).ToLocal(&source)) return {};
+  if (!PartSource(iso, text).ToLocal(&source)) return {};
   v8::ScriptOrigin origin(Str(iso, kLibraryName));
   auto* cached = cache.n == 0 ? nullptr : new v8::ScriptCompiler::CachedData(reinterpret_cast<const uint8_t*>(cache.p), static_cast<int>(cache.n));
   v8::ScriptCompiler::Source with(source, origin, cached);
@@ -62,9 +70,12 @@ v8::MaybeLocal<Value> Library(ex_isolate* s, Local<v8::Context> c, const char* n
   return f.As<v8::Function>()->Call(c, v8::Undefined(iso), n, args);
 }
 
-// InstallLazy makes each name of the list an own data property of the global, whose value is made when it is first
-// read. The list has a name a line; one that starts with '+' is enumerable, as operations are.
-bool InstallLazy(ex_isolate* s, Local<v8::Context> c, std::string_view names) {
+namespace {
+
+// EachLazy calls f(name, attributes) for each name of the library's list until it returns false. The list has a name a
+// line; one that starts with '+' is enumerable, as operations are.
+template <typename F>
+bool EachLazy(v8::Isolate* iso, std::string_view names, F f) {
   size_t from = 0;
   while (from < names.size()) {
     size_t to = names.find('\n', from);
@@ -74,10 +85,26 @@ bool InstallLazy(ex_isolate* s, Local<v8::Context> c, std::string_view names) {
     if (name.empty()) continue;
     bool operation = name[0] == '+';
     if (operation) name.remove_prefix(1);
-    Local<v8::String> key = v8::String::NewFromUtf8(s->iso, name.data(), v8::NewStringType::kInternalized, static_cast<int>(name.size())).ToLocalChecked();
-    if (!c->Global()->SetLazyDataProperty(c, key, WakeName, Local<Value>(), operation ? v8::None : v8::DontEnum).FromMaybe(false)) return false;
+    Local<v8::String> key = v8::String::NewFromUtf8(iso, name.data(), v8::NewStringType::kInternalized, static_cast<int>(name.size())).ToLocalChecked();
+    if (!f(key, operation ? v8::None : v8::DontEnum)) return false;
   }
   return true;
+}
+
+}  // namespace
+
+// InstallLazy makes each name of the list an own data property of the global, whose value is made when it is first read.
+bool InstallLazy(v8::Isolate* iso, Local<v8::Context> c, std::string_view names) {
+  return EachLazy(iso, names, [&](Local<v8::String> key, v8::PropertyAttribute attributes) {
+    return c->Global()->SetLazyDataProperty(c, key, WakeName, Local<Value>(), attributes).FromMaybe(false);
+  });
+}
+
+// RemoveLazy takes them away again, before anything ran in c.
+bool RemoveLazy(ex_isolate* s, Local<v8::Context> c) {
+  Local<Value> names;
+  if (!s->internals.Get(s->iso)->Get(c, Str(s->iso, "lazy")).ToLocal(&names)) return false;
+  return EachLazy(s->iso, Utf8(s->iso, names), [&](Local<v8::String> key, v8::PropertyAttribute) { return c->Global()->Delete(c, key).FromMaybe(false); });
 }
 
 }  // namespace executord

@@ -341,7 +341,8 @@ void Clone(const Info& info) {
 Local<v8::Context> Apart(ex_isolate* s) {
   if (s->realm.IsEmpty()) {
     Local<v8::Context> c = v8::Context::New(s->iso);
-    if (c.IsEmpty()) return c;  // no memory is left: the program is being ended
+    // The names of the snapshot would give objects of the program's. It fails where the program is being ended.
+    if (c.IsEmpty() || !RemoveLazy(s, c)) return {};
     c->AllowCodeGenerationFromStrings(false);
     s->realm.Reset(s->iso, c);
   }

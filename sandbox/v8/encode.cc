@@ -13,8 +13,6 @@ namespace {
 using v8::Local;
 using v8::Value;
 
-constexpr char kClasses[] = "webidl";  // the part of the library that makes classes
-
 // Step is one object on the walk: how it is reached from its parent. It makes paths for references and messages
 // without building a string for each object.
 struct Step {
@@ -305,10 +303,10 @@ class Encoder {
     return nullptr;
   }
 
-  // IsPlatform finds objects of the library's classes. There are none until the part is loaded that makes classes.
+  // IsPlatform finds objects of the library's classes. There are none until the library has branded something.
   // Objects of one prototype mostly follow each other, so the last one that was not such is remembered.
   bool IsPlatform(Local<v8::Object> o) {
-    if (!s_->parts.count(kClasses)) return false;
+    if (!s_->branded) return false;
     Local<Value> prototype = o->GetPrototypeV2();
     bool known = !ordinary_.IsEmpty() && prototype == ordinary_;
     if (known ? IsMarked(iso_, c_, o) : IsPlatformObject(iso_, c_, o)) return true;

@@ -83,6 +83,7 @@ struct ex_isolate {
   v8::Global<v8::Object> internals;
   v8::Global<v8::Function> begin, fire, settle, report, inspect, entry, wake;
   std::map<std::string, v8::Global<v8::UnboundScript>> parts;  // of the library, as far as they were woken
+  bool branded = false;                                         // something was marked as a platform object
   v8::Global<v8::Context> realm;                                // of the parts that must not meet the program; see Load
 
   executord::CodecLimits codec;
@@ -139,7 +140,8 @@ ex_error Describe(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Value> 
 inline constexpr int kMaxBigIntWords = 1 << 10;
 
 // IsMarked tells that an object is marked as the library's; IsPlatformObject finds the mark on the object or on a
-// prototype of it, for the library marks the prototypes of its classes.
+// prototype of it, for the library marks the prototypes of its classes. MarkPlatform puts it there.
+void MarkPlatform(v8::Isolate* iso, v8::Local<v8::Context> c, v8::Local<v8::Object> o);
 bool IsMarked(v8::Isolate* iso, v8::Local<v8::Context> c, v8::Local<v8::Object> o);
 bool IsPlatformObject(v8::Isolate* iso, v8::Local<v8::Context> c, v8::Local<v8::Object> o);
 
@@ -177,7 +179,7 @@ struct NativeFunction {
   v8::FunctionCallback function;
 };
 const std::vector<NativeFunction>& ServiceFunctions();
-void MakeEnumerable(const v8::FunctionCallbackInfo<v8::Value>& info);
+void Finish(const v8::FunctionCallbackInfo<v8::Value>& info);
 v8::MaybeLocal<v8::Function> LoadPart(ex_isolate* s, v8::Local<v8::Context> c, const std::string& name);
 void WakeName(v8::Local<v8::Name> name, const v8::PropertyCallbackInfo<v8::Value>& info);
 bool InstallLazy(v8::Isolate* iso, v8::Local<v8::Context> c, std::string_view names);

@@ -206,7 +206,7 @@ Local<v8::Private> HostMark(v8::Isolate* iso) { return v8::Private::ForApi(iso, 
 // Brand(object) marks a platform object, so that a structured clone asks the library about it.
 void Brand(const Info& info) {
   v8::Isolate* iso = info.GetIsolate();
-  if (info[0]->IsObject()) (void)info[0].As<v8::Object>()->SetPrivate(iso->GetCurrentContext(), HostMark(iso), v8::True(iso));
+  if (info[0]->IsObject()) MarkPlatform(iso, iso->GetCurrentContext(), info[0].As<v8::Object>());
 }
 
 // CloneWriter collects platform objects; the serialized text has their index. The library gives the clone of one when it
@@ -363,6 +363,11 @@ void Load(const Info& info) {
 
 }  // namespace
 
+void MarkPlatform(v8::Isolate* iso, Local<v8::Context> c, Local<v8::Object> o) {
+  if (ex_isolate* s = Self(iso)) s->branded = true;
+  (void)o->SetPrivate(c, HostMark(iso), v8::True(iso));
+}
+
 bool IsMarked(v8::Isolate* iso, Local<v8::Context> c, Local<v8::Object> o) { return o->HasPrivate(c, HostMark(iso)).FromMaybe(false); }
 
 bool IsPlatformObject(v8::Isolate* iso, Local<v8::Context> c, Local<v8::Object> o) {
@@ -379,7 +384,7 @@ bool IsPlatformObject(v8::Isolate* iso, Local<v8::Context> c, Local<v8::Object> 
 const std::vector<NativeFunction>& ServiceFunctions() {
   static const std::vector<NativeFunction> all = {
       {"op", Op}, {"load", Load}, {"utf8Encode", Utf8Encode}, {"utf8EncodeInto", Utf8EncodeInto}, {"utf8Decode", Utf8Decode}, {"latin1", Latin1}, {"utf16", Utf16},
-      {"random", Random}, {"monotonicNow", MonotonicNow}, {"epochNow", EpochNow}, {"brand", Brand}, {"makeEnumerable", MakeEnumerable}, {"clone", Clone},
+      {"random", Random}, {"monotonicNow", MonotonicNow}, {"epochNow", EpochNow}, {"brand", Brand}, {"finish", Finish}, {"clone", Clone},
   };
   return all;
 }

@@ -23,7 +23,7 @@ export function installEventTarget(core) {
   const { EventTarget } = {
     EventTarget: function () {
       if (new.target === undefined) throw new SafeTypeError("Class constructor EventTarget cannot be invoked without 'new'");
-      core.need("webidl"); // marks what is no plain object
+      core.native.brand(this); // a platform object, which no structured clone takes
       new Target(this);
     },
   };
@@ -47,6 +47,7 @@ export function installEventTarget(core) {
   defineProperty(prototype, toStringTag, { __proto__: null, value: "EventTarget", configurable: true });
   defineProperty(EventTarget, "prototype", { __proto__: null, value: prototype, writable: false });
   define(global, "EventTarget", EventTarget, false);
+  core.native.brand(prototype);
   core.targetState = Target.stateOf;
   installHandlers(core, events);
   return EventTarget;

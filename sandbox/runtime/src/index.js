@@ -18,7 +18,7 @@ import { settle } from "./settle.js";
 import { installStreaming } from "./streaming.js";
 import { installTimers } from "./timers.js";
 import { makeWake } from "./wake.js";
-import { requireArguments, toDOMString, toLong } from "./webidl.js";
+import { conversions, makeInterfaces } from "./webidl.js";
 
 // The host's functions without Object.prototype behind them: a name looked up in vain would reach the guest. Until begin
 // is called no execution is there to act for, and what acts does nothing: warm.js runs at that time.
@@ -39,8 +39,9 @@ export default function install(host) {
   const { defineProvider, nameOf } = makeProviders(native);
   const clock = makeClock(native);
   const core = {
-    __proto__: null, ...intrinsics, requireArguments, toDOMString, toLong, checkGlobal, stackOf, native, nameOf, now: clock.now,
+    __proto__: null, ...intrinsics, ...conversions, ...makeInterfaces(native), checkGlobal, stackOf, native, nameOf, now: clock.now,
     inspect: (value) => core.need("console").inspect(value),
+    makeException: (message, name) => core.need("exception").makeException(message, name),
   };
   const { need, wake, loaded } = makeWake(native, core);
   core.need = need;

@@ -6,7 +6,7 @@ import { parts } from "./parts/index.js";
 /**
  * Returns need(part) → what the part exports, wake(name) → the value of a lazy global, and loaded(part) → what the part
  * exports if it is there already, else undefined. The first two load the part, once per execution; core is what its
- * function gets: the intrinsics, the host's functions, need, and the part webidl.
+ * function gets: the intrinsics, the host's functions, Web IDL and need.
  */
 export function makeWake(native, core) {
   const owners = { __proto__: null };
@@ -18,16 +18,13 @@ export function makeWake(native, core) {
   const loaded = { __proto__: null };
 
   function need(part) {
-    if (part !== "webidl" && !(part in parts && hasOwn(parts[part], "alone"))) need("webidl");
     return loaded[part] ?? (loaded[part] = load(part));
   }
   // A part that stands apart gets no core: nothing of the program's realm may reach it but strings and buffers.
   function load(part) {
     const apart = part in parts && hasOwn(parts[part], "apart");
     const make = native.load(part, apart);
-    const exports = apart ? make() : make(core);
-    if (part === "webidl") for (const name in exports) core[name] = exports[name];
-    return exports;
+    return apart ? make() : make(core);
   }
   function wake(name) {
     const exports = need(owners[name]);

@@ -3,8 +3,7 @@
 // kept out of the snapshot and compiled when a program first touches one of its names.
 //
 // interfaces are not enumerable on the global, operations are (Web IDL, 3.7 and 3.8). attributes are accessors whose
-// value the part has under the same name; what is assigned to one takes its place, unless they are readonly. A part that is alone has no use for
-// the part webidl, which is otherwise loaded before it.
+// value the part has under the same name; what is assigned to one takes its place, unless they are readonly.
 
 export const parts = {
   __proto__: null,
@@ -29,7 +28,7 @@ export const parts = {
   legacy: { apart: true },
   base64: { operations: ["atob", "btoa"] },
   clone: { operations: ["structuredClone"] },
-  console: { alone: true }, // see ../console.js
+  console: {}, // see ../console.js
   language: {}, // see ../language.js
   values: {}, // platform objects that cross to the host; see ../index.js
   messaging: { interfaces: ["MessageChannel", "MessagePort"] },

@@ -300,6 +300,18 @@ func (c *Conn) Receive() (Message, error) {
 	return Decode(c.opts.Side.other(), body)
 }
 
+// Buffered tells that Receive has a whole frame, or the beginning of one that its buffer cannot hold: it would return
+// without waiting, or wait for no more than the rest. It belongs to the goroutine of Receive.
+func (c *Conn) Buffered() bool {
+	n := c.r.Buffered()
+	if n < headerBytes {
+		return false
+	}
+	header, _ := c.r.Peek(headerBytes)
+	size := uint64(binary.LittleEndian.Uint32(header))
+	return uint64(n) >= headerBytes+size || headerBytes+size > readBufferBytes
+}
+
 // readBody reads size bytes. A header alone never makes it allocate more than eagerBytes.
 func (c *Conn) readBody(size int) ([]byte, error) {
 	body := make([]byte, min(size, eagerBytes))

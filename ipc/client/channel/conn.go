@@ -53,6 +53,9 @@ type Conn struct {
 	stream *stream
 	queue  *queue
 
+	writing sync.Mutex // held by whoever writes to ws
+	wrote   time.Time  // when a sender last did; guarded by writing
+
 	pong       atomic.Pointer[string] // payload of the newest ping not yet answered
 	silent     int                    // ticks without a sign of life; of the writer
 	farewell   atomic.Bool            // the peer's close frame has come
@@ -97,6 +100,7 @@ func (c *Conn) Send(ctx context.Context, msg []byte) error {
 		return ErrClosed
 	}
 	if w == nil {
+		c.sendNow()
 		return nil
 	}
 	select {
@@ -115,6 +119,9 @@ func (c *Conn) Send(ctx context.Context, msg []byte) error {
 // TrySend is Send for messages that may be left out: it reports false instead of waiting.
 func (c *Conn) TrySend(msg []byte) bool {
 	_, ok := c.queue.push(msg, false)
+	if ok {
+		c.sendNow()
+	}
 	return ok
 }
 

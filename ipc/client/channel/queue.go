@@ -6,7 +6,7 @@ import "sync"
 // larger than the bound fits into an empty queue.
 type queue struct {
 	bound int64
-	wake  chan struct{} // capacity 1: something was queued
+	wake  chan struct{} // capacity 1: there is something for the writer
 
 	mu      sync.Mutex
 	msgs    [][]byte
@@ -25,6 +25,7 @@ func newQueue(bound int64) *queue {
 }
 
 // push queues msg and returns nil, or returns a waiter when there is no room yet. ok is false when the queue is shut.
+// Whoever pushes sees to it that the writer hears of it.
 func (q *queue) push(msg []byte, wait bool) (w *waiter, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -50,10 +51,6 @@ func (q *queue) fits(msg []byte) bool {
 func (q *queue) add(msg []byte) {
 	q.msgs = append(q.msgs, msg)
 	q.bytes += int64(len(msg))
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
 }
 
 // leave gives up a waiter; it reports false when its message was queued meanwhile.
@@ -68,6 +65,18 @@ func (q *queue) leave(w *waiter) bool {
 		}
 	}
 	return false
+}
+
+// popOnly takes a message that is the only one, and no larger than most.
+func (q *queue) popOnly(most int) (msg []byte, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.msgs) != 1 || len(q.msgs[0]) > most {
+		return nil, false
+	}
+	msg = q.msgs[0]
+	q.msgs[0], q.msgs = nil, q.msgs[:0]
+	return msg, true
 }
 
 // pop takes the oldest message. Its bytes count until written tells that it left.

@@ -8,9 +8,55 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// write is the writer's goroutine. It ends when the connection does.
+const (
+	// inlineBytes is the largest message that its sender writes itself.
+	inlineBytes = 8 << 10
+	// burst is how soon after a sender's own write another message is left to the writer, which gathers what comes.
+	burst = 20 * time.Microsecond
+)
+
+// sendNow writes the message that was just queued on the caller's goroutine, if it is small and alone and the socket
+// takes it at once: waking the writer would cost more. All else is the writer's.
+func (c *Conn) sendNow() {
+	if c.stream.raw != nil && c.writing.TryLock() {
+		done := c.writeInline()
+		c.writing.Unlock()
+		if done {
+			return
+		}
+	}
+	c.nudge()
+}
+
+// writeInline reports whether nothing is left to do for the message. With writing held.
+func (c *Conn) writeInline() bool {
+	now := time.Now()
+	if now.Sub(c.wrote) < burst {
+		return false
+	}
+	msg, ok := c.queue.popOnly(inlineBytes)
+	if !ok {
+		return false
+	}
+	c.wrote = now
+	err := c.writeMessage(msg, nil)
+	c.queue.written(msg)
+	if err == nil {
+		var left bool
+		if left, err = c.stream.TryFlush(); left {
+			return false
+		}
+	}
+	if err != nil {
+		c.Abort(err.Error())
+	}
+	return err != nil || c.queue.empty()
+}
+
+// write is the writer's goroutine. It ends when the connection does, and leaves writing locked then.
 func (c *Conn) write() {
 	defer close(c.done)
+	c.writing.Lock()
 	tick := time.NewTicker(c.cfg.PingInterval)
 	defer tick.Stop()
 	defer c.stopTimer()
@@ -38,18 +84,32 @@ func (c *Conn) writeQueue(tick <-chan time.Time) error {
 		if err := c.stream.Flush(); err != nil {
 			return err
 		}
-		select {
-		case <-c.queue.wake:
-		case now := <-tick:
+		if now, ok := c.rest(tick); ok {
 			if err := c.control(&now); err != nil {
 				return err
 			}
+		}
+		select {
 		case <-c.closing:
 			if c.queue.empty() {
 				return nil
 			}
+		default:
 		}
 	}
+}
+
+// rest lets senders write until there is something for the writer. ok says that it was a tick.
+func (c *Conn) rest(tick <-chan time.Time) (now time.Time, ok bool) {
+	c.writing.Unlock()
+	defer c.writing.Lock()
+	select {
+	case <-c.queue.wake:
+	case <-c.closing:
+	case now = <-tick:
+		return now, true
+	}
+	return now, false
 }
 
 // writeMessage writes one message; a long one in fragments, with control frames between them.

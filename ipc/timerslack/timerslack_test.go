@@ -1,0 +1,46 @@
+package timerslack
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestRelax(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := of(t, unix.Gettid())
+	Relax()
+	if after := of(t, unix.Gettid()); after != before {
+		t.Errorf("the calling thread's slack became %s", after)
+	}
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	relaxed := 0
+	for _, x := range threads {
+		if x.Name() != fmt.Sprint(unix.Gettid()) && of(t, x.Name()) == fmt.Sprint(slack) {
+			relaxed++
+		}
+	}
+	if relaxed == 0 { // the runtime's own thread at least
+		t.Errorf("none of %d threads has the slack", len(threads))
+	}
+}
+
+func of(t *testing.T, tid any) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%v/timerslack_ns", tid))
+	if os.IsNotExist(err) {
+		return "" // the thread has ended
+	}
+	if err != nil {
+		t.Skipf("this kernel does not tell: %v", err)
+	}
+	return strings.TrimSpace(string(b))
+}

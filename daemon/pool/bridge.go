@@ -185,6 +185,9 @@ func (r *run) answer(c worker.ToolCall, value protocol.Value, thrown *protocol.T
 
 // reply sends the result of a call to the worker.
 func (r *run) reply(call uint64, value protocol.Value, thrown *protocol.ThrownError) {
+	if r.ctx.Err() != nil { // a callback that gave up with its caller is no failure that the program may catch
+		r.halt(cause(r.ctx))
+	}
 	m := worker.ToolResult{ID: r.id, Call: call, OK: thrown == nil, Value: value}
 	if thrown != nil {
 		m.Value = protocol.AppendThrownError(nil, thrown)

@@ -121,19 +121,22 @@ func (r *run) condemn(v *verdict) {
 	}
 }
 
-// halt tells the worker to cancel. It reports whether this was the first time.
-func (r *run) halt(reason string) bool {
+// halt tells the worker to cancel, the first time. When it returns the worker has been told.
+func (r *run) halt(reason string) {
 	r.mu.Lock()
-	first := r.cancelled == nil
-	if first {
+	defer r.mu.Unlock()
+	if r.cancelled == nil {
 		r.cancelled = &verdict{typ: protocol.Cancelled, message: reason}
-	}
-	r.mu.Unlock()
-	if first {
 		// A queue that is full means that the worker does not read: then it is killed in time.
 		_ = r.m.conn.TrySend(worker.Cancel{ID: r.id, Reason: reason})
 	}
-	return first
+}
+
+// wasCancelled is the verdict of halt, nil before it.
+func (r *run) wasCancelled() *verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cancelled
 }
 
 // beat takes what a heartbeat says of this run.

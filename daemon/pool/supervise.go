@@ -65,7 +65,8 @@ type watch struct {
 
 // cancel tells the worker, which then has its grace.
 func (w *watch) cancel(reason string) {
-	if w.run.halt(reason) {
+	w.run.halt(reason)
+	if w.cancelBy.IsZero() {
 		w.cancelBy = w.run.pool.outside.now().Add(stopGrace)
 	}
 }
@@ -103,7 +104,7 @@ func (w *watch) look() bool {
 	past := func(t time.Time) bool { return !t.IsZero() && !now.Before(t) }
 	switch {
 	case past(cancel):
-		r.condemn(r.cancelled) // only this goroutine sets it
+		r.condemn(r.wasCancelled())
 	case past(total):
 		r.condemn(stopped(protocol.TotalTimeout, r.limits))
 	case past(wall):

@@ -5,7 +5,7 @@
 // once it serves, and it trusts neither the program it runs nor that V8 will stop when told to: what the engine cannot
 // interrupt is ended by the end of the process, and behind that stands the supervisor of daemon/pool.
 //
-// Concurrency: the goroutine of Serve is pinned to one OS thread and is the only one that touches an isolate. A reader
-// (channel to inbox), a heart (heartbeats) and a watchdog (clocks) run beside it; they reach the isolate by Terminate
-// alone.
+// Concurrency: the goroutine of Serve is pinned to one OS thread and is the only one that touches an isolate. It also
+// reads the channel whenever it waits. A lookout (clocks, and the channel while a program keeps that thread) and a heart
+// (heartbeats) run beside it; they reach the isolate by Terminate alone.
 package sandbox

@@ -38,7 +38,8 @@ type execution struct {
 	droppedLines, droppedBytes uint64
 	fault                      error // of the engine's or the library's, not of the program
 
-	inbox inbox
+	inbox  inbox
+	listen func(until time.Time, heard func() bool) // waits for the parent; see lookout
 }
 
 // pending is a call of the host whose result has not come.
@@ -47,21 +48,16 @@ type pending struct {
 	fetch uint64 // number of the exchange, 0 for a tool call
 }
 
-// inbox takes tool results from the reader's goroutine.
+// inbox holds tool results that were heard, by the loop or in its place.
 type inbox struct {
 	mu      sync.Mutex
 	results []worker.ToolResult
-	wake    chan struct{}
 }
 
 func (b *inbox) put(r worker.ToolResult) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.results = append(b.results, r)
-	b.mu.Unlock()
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
 }
 
 func (b *inbox) take() []worker.ToolResult {
@@ -70,6 +66,12 @@ func (b *inbox) take() []worker.ToolResult {
 	r := b.results
 	b.results = nil
 	return r
+}
+
+func (b *inbox) empty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.results) == 0
 }
 
 // run plays the program to its end and returns its result, complete but for the statistics.
@@ -152,8 +154,11 @@ func (e *execution) config() string {
 // loop turns until the program has settled or was stopped.
 func (e *execution) loop() *protocol.Error {
 	var idle time.Time // since when only background work is awaited
-	quiet := false     // nothing went on in the background before the last turn
+	var seen uint64    // how much V8 had begun in the background when the last turn came after all of it
 	for {
+		if e.deliver() {
+			idle = time.Time{}
+		}
 		state, err := e.iso.Drain()
 		if err != nil {
 			return protocol.AsError(err)
@@ -162,30 +167,29 @@ func (e *execution) loop() *protocol.Error {
 			return nil
 		}
 		if e.iso.Stirred() {
-			idle, quiet = time.Time{}, false
+			idle = time.Time{}
 		}
-		if e.deliver() || e.fire() {
-			idle, quiet = time.Time{}, false
+		if e.fire() {
+			idle = time.Time{}
 			continue
 		}
 		due, timed := e.timers.next()
 		if len(e.pending) > 0 || timed {
 			idle = time.Time{}
-			busy := v8.BackgroundBusy()
-			if !busy && !quiet { // what ended meanwhile may have posted a task
-				quiet = true
+			begun, busy := v8.Background()
+			if !busy && begun != seen { // what ended meanwhile may have posted a task
+				seen = begun
 				continue
 			}
 			if !e.wait(soon(due, timed, busy)) {
 				return nil
 			}
-			quiet = false
 			continue
 		}
 		if idle.IsZero() {
 			idle = time.Now()
 		}
-		if !v8.BackgroundBusy() || time.Since(idle) > maxBackground {
+		if _, busy := v8.Background(); !busy || time.Since(idle) > maxBackground {
 			if state, _ := e.iso.Drain(); state != v8.Pending || e.iso.Stirred() || len(e.pending) > 0 {
 				continue
 			}
@@ -234,21 +238,15 @@ func (e *execution) fire() bool {
 
 // wait sleeps until something happens; false means that the execution was stopped.
 func (e *execution) wait(due time.Time, timed bool) bool {
-	var timer <-chan time.Time
-	if timed {
-		t := time.NewTimer(time.Until(due))
-		defer t.Stop()
-		timer = t.C
-	} else {
+	if !timed {
+		due = time.Time{}
 		e.clocks.pause()
 		defer e.clocks.resume()
 	}
-	select {
-	case <-e.inbox.wake:
-		return true
-	case <-timer:
-		return true
-	case <-e.dog.stopped:
-		return false
-	}
+	e.listen(due, func() bool {
+		reason, _ := e.dog.why()
+		return reason != "" || !e.inbox.empty()
+	})
+	reason, _ := e.dog.why()
+	return reason == ""
 }

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/executord/executord/ipc/worker"
 	"github.com/executord/executord/sandbox/v8"
@@ -28,7 +29,7 @@ func Run(channel, snapshot int) error {
 	if channel < 0 {
 		return ErrUsage
 	}
-	nc, err := channelConn(channel)
+	socket, err := channelSocket(channel)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUsage, err)
 	}
@@ -37,23 +38,21 @@ func Run(channel, snapshot int) error {
 	if err != nil {
 		return err
 	}
-	conn, err := worker.NewConn(nc, worker.Options{Side: worker.Worker, WriteLock: gate})
+	conn, err := worker.NewConn(socket, worker.Options{Side: worker.Worker, WriteLock: gate})
 	if err != nil {
 		return err
 	}
-	return Serve(conn, blob)
+	return Serve(conn, socket, blob)
 }
 
-// channelFile keeps the inherited descriptor open, which the handlers of fatal conditions write to: a file that is
-// collected closes its descriptor.
-var channelFile *os.File
-
-func channelConn(fd int) (net.Conn, error) {
-	channelFile = os.NewFile(uintptr(fd), "channel")
-	if channelFile == nil {
-		return nil, errors.New("no such descriptor")
+// channelSocket takes a descriptor of its own of the channel: the handlers of fatal conditions write to the inherited
+// one, which stays open.
+func channelSocket(fd int) (*worker.Socket, error) {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
 	}
-	return net.FileConn(channelFile)
+	return worker.NewSocket(own)
 }
 
 // maxSnapshot is far over what a snapshot may weigh.

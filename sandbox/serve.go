@@ -36,18 +36,24 @@ type server struct {
 	memory   *memory
 	thread   int32
 
-	work    chan worker.Execute
+	lookout *lookout
+	next    *worker.Execute // heard while nothing ran; belongs to whoever has the lookout's ears
+	early   *worker.Cancel  // of next, heard with it
 	current atomic.Pointer[execution]
-	active  atomic.Pointer[v8.Isolate]    // what a stop must reach
-	early   atomic.Pointer[worker.Cancel] // came before its execution was current
-	spoilt  atomic.Bool                   // the analyzer was stopped, or ran out of memory
-	exit    func(status int)              // os.Exit
+	active  atomic.Pointer[v8.Isolate] // what a stop must reach
+	spoilt  atomic.Bool                // the analyzer was stopped, or ran out of memory
+	exit    func(status int)           // os.Exit
 }
 
-// Serve runs a worker on its channel until the parent closes it, which ends the process. It must be called on the main
-// goroutine, pinned to its thread. snapshot is the file that MakeSnapshot made, empty to start plainly.
-func Serve(conn *worker.Conn, snapshot []byte) error {
-	s := &server{conn: conn, memory: nil, thread: threadClock(), work: make(chan worker.Execute, 1), exit: os.Exit}
+// Serve runs a worker on its channel over socket until the parent closes it, which ends the process. It must be called
+// on the main goroutine, pinned to its thread. snapshot is the file that MakeSnapshot made, empty to start plainly.
+func Serve(conn *worker.Conn, socket *worker.Socket, snapshot []byte) error {
+	s := &server{conn: conn, memory: nil, thread: threadClock(), exit: os.Exit}
+	var err error
+	if s.lookout, err = newLookout(conn, socket); err != nil {
+		return err
+	}
+	s.lookout.hear, s.lookout.look, s.lookout.lost = s.hear, s.look, func() { s.exit(worker.ExitClosed) }
 	var caches map[string][]byte
 	if len(snapshot) > 0 {
 		image, err := openSnapshot(snapshot)
@@ -58,7 +64,6 @@ func Serve(conn *worker.Conn, snapshot []byte) error {
 		}
 	}
 	s.services = loadParts(caches)
-	go s.read()
 	if err := s.conn.Send(worker.Hello{Version: worker.Version, PID: uint32(os.Getpid()), Engine: v8.Version(), Layers: layers()}); err != nil {
 		return err
 	}
@@ -66,10 +71,14 @@ func Serve(conn *worker.Conn, snapshot []byte) error {
 		return err
 	}
 	go s.beat()
-	for request := range s.work {
-		s.execute(request)
+	go s.lookout.watch()
+	for {
+		s.lookout.wait(time.Time{}, func() bool { return s.next != nil })
+		if request, cancel := s.next, s.early; request != nil {
+			s.next, s.early = nil, nil
+			s.execute(*request, cancel)
+		}
 	}
-	return nil
 }
 
 // warm makes the isolates that wait for work.
@@ -124,28 +133,30 @@ func (s *server) restore() error {
 type hostSlot struct{ *execution }
 
 // execute runs one program on the spare isolate, answers, and then makes the next spare.
-func (s *server) execute(request worker.Execute) {
+func (s *server) execute(request worker.Execute, cancel *worker.Cancel) {
 	v8.SetExecution(request.ID)
 	iso := s.spare
 	s.spare = nil
 	clocks := newClocks(request.Limits, s.thread)
 	e := &execution{
 		services: s.services.begin(), request: request, iso: iso, send: s.conn.Send, flush: func() { _ = s.conn.Flush() }, clocks: clocks, modules: newGraph(request.Name, request.Modules), timers: newTimers(),
-		pending: map[uint64]pending{}, inbox: inbox{wake: make(chan struct{}, 1)},
+		pending: map[uint64]pending{}, listen: s.lookout.wait,
 	}
 	s.spareFor.execution = e
 	s.active.Store(iso)
-	e.dog = startWatchdog(clocks, s.terminate, s.die)
+	e.dog = &watchdog{clocks: clocks, stop: s.terminate, die: s.die}
 	s.memory.bound(request.Limits.HeapBytes, request.Limits.BufferBytes)
 	s.current.Store(e)
-	if c := s.early.Swap(nil); c != nil && c.ID == request.ID {
-		e.dog.halt(protocol.Cancelled, c.Reason)
+	if cancel != nil {
+		e.dog.halt(protocol.Cancelled, cancel.Reason)
 	}
+	s.lookout.arm(tick)
 	result := e.run(s.analyze)
 	s.current.Store(nil)
 	e.end()
 	s.report(e, result)
 	e.dog.finish()
+	s.lookout.arm(0)
 	s.active.Store(nil)
 	v8.SetExecution(0)
 	s.renew(iso)
@@ -201,8 +212,9 @@ func (s *server) analyze(code, form string) (string, error) {
 
 var _ entry.Analyze = (*server)(nil).analyze
 
-// terminate reaches whichever isolate runs now.
+// terminate reaches whichever isolate runs now, and the loop where it waits.
 func (s *server) terminate() {
+	signal(s.lookout.stop)
 	iso := s.active.Load()
 	if iso == nil {
 		return
@@ -237,31 +249,35 @@ func (s *server) die(reason protocol.Type, detail string) {
 	s.exit(status)
 }
 
-// read takes the parent's frames. When the channel ends the process does, whatever JavaScript does.
-func (s *server) read() {
-	for {
-		m, err := s.conn.Receive()
-		if err != nil {
-			s.exit(worker.ExitClosed)
+// hear acts on one frame of the parent's, on whichever thread reads.
+func (s *server) hear(m worker.Message) {
+	e := s.current.Load()
+	switch m := m.(type) {
+	case worker.Execute:
+		if e != nil || s.next != nil { // one at a time: the parent broke the contract
+			s.exit(worker.ExitProtocol)
 		}
-		switch m := m.(type) {
-		case worker.Execute:
-			select {
-			case s.work <- m:
-			default: // one at a time: the parent broke the contract
-				s.exit(worker.ExitProtocol)
-			}
-		case worker.ToolResult:
-			if e := s.current.Load(); e != nil && e.request.ID == m.ID {
-				e.inbox.put(m)
-			}
-		case worker.Cancel:
-			s.early.Store(&m)
-			if e := s.current.Load(); e != nil && e.request.ID == m.ID {
-				e.dog.halt(protocol.Cancelled, m.Reason)
-			}
+		s.next = &m
+	case worker.ToolResult:
+		if e != nil && e.request.ID == m.ID {
+			e.inbox.put(m)
+		}
+	case worker.Cancel:
+		switch {
+		case e != nil && e.request.ID == m.ID:
+			e.dog.halt(protocol.Cancelled, m.Reason)
+		case s.next != nil && s.next.ID == m.ID:
+			s.early = &m
 		}
 	}
+}
+
+// look watches the execution under way.
+func (s *server) look() time.Duration {
+	if e := s.current.Load(); e != nil {
+		return e.dog.look()
+	}
+	return 0
 }
 
 // beat sends heartbeats, from a goroutine that JavaScript cannot block.

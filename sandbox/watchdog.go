@@ -8,30 +8,22 @@ import (
 	"github.com/executord/executord/ipc/worker"
 )
 
-// minLook keeps the watchdog from spinning on a clock that stands still just before its limit.
+// minLook keeps the lookout from spinning on a clock that stands still just before its limit.
 const minLook = 2 * time.Millisecond
 
 // watchdog stops an execution whose clock ran out, or that is cancelled: it tells the engine, and where the engine
-// does not listen it ends the process.
+// does not listen it ends the process. Its methods may be called from any goroutine.
 type watchdog struct {
 	clocks *clocks
-	stop   func()                                 // tells the engine; any goroutine
+	stop   func()                                 // tells the engine, and wakes the loop
 	die    func(reason protocol.Type, msg string) // ends the process
 
 	mu     sync.Mutex
 	over   bool          // finish was called: the engine has other work by now
+	dying  bool          // die was called
 	reason protocol.Type // why it was stopped; empty while it runs
 	detail string
-
-	stopped  chan struct{} // closed when reason is set
-	finished chan struct{} // closed by finish
-	gone     sync.WaitGroup
-}
-
-func startWatchdog(c *clocks, stop func(), die func(protocol.Type, string)) *watchdog {
-	w := &watchdog{clocks: c, stop: stop, die: die, stopped: make(chan struct{}), finished: make(chan struct{})}
-	w.gone.Go(w.watch)
-	return w
+	dieAt  time.Time // with reason: when the engine has had its grace
 }
 
 // halt stops the execution for a reason of the caller's. Only the first reason counts, and none once it is over.
@@ -41,8 +33,7 @@ func (w *watchdog) halt(reason protocol.Type, detail string) {
 	if w.over || w.reason != "" {
 		return
 	}
-	w.reason, w.detail = reason, detail
-	close(w.stopped)
+	w.reason, w.detail, w.dieAt = reason, detail, time.Now().Add(worker.EngineGrace)
 	w.stop()
 }
 
@@ -53,43 +44,38 @@ func (w *watchdog) why() (protocol.Type, string) {
 	return w.reason, w.detail
 }
 
-// finish ends the watch; after it the process is not ended any more.
+// finish ends the watch; after it the process is not ended any more. It does not return when that has begun.
 func (w *watchdog) finish() {
 	w.mu.Lock()
 	w.over = true
+	dying := w.dying
 	w.mu.Unlock()
-	close(w.finished)
-	w.gone.Wait()
-}
-
-func (w *watchdog) watch() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-w.finished:
-			return
-		case <-w.stopped:
-			w.enforce()
-			return
-		case <-timer.C:
-			reason, next := w.clocks.expired()
-			if reason != "" {
-				w.halt(reason, "")
-				continue
-			}
-			timer.Reset(max(next, minLook))
-		}
+	if dying {
+		select {}
 	}
 }
 
-// enforce gives the engine its grace, then ends the process.
-func (w *watchdog) enforce() {
-	grace := time.NewTimer(worker.EngineGrace)
-	defer grace.Stop()
-	select {
-	case <-w.finished:
-	case <-grace.C:
-		w.die(w.why())
+// look stops what is past its limits, ends the process of what did not stop, and says when to look again, zero for
+// never.
+func (w *watchdog) look() time.Duration {
+	reason, next := w.clocks.expired()
+	if reason != "" {
+		w.halt(reason, "")
 	}
+	w.mu.Lock()
+	switch {
+	case w.over:
+		next = 0
+	case w.reason == "":
+		next = max(next, minLook)
+	default:
+		next = time.Until(w.dieAt)
+		w.dying = next <= 0
+	}
+	reason, detail, dying := w.reason, w.detail, w.dying
+	w.mu.Unlock()
+	if dying {
+		w.die(reason, detail)
+	}
+	return next
 }

@@ -406,6 +406,19 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestCancelThatComesWithItsExecution: the two are read at once.
+func TestCancelThatComesWithItsExecution(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	p.cmd.Process.Signal(syscall.SIGSTOP)
+	e := p.run(job{code: "await tools.never()", started: func(id uint64) {
+		p.conn.Send(worker.Cancel{ID: id, Reason: "changed my mind"})
+		p.cmd.Process.Signal(syscall.SIGCONT)
+	}})
+	if e.err == nil || e.err.Type != protocol.Cancelled || e.err.Message != "changed my mind" {
+		t.Fatalf("got %s, %v", e.value, e.err)
+	}
+}
+
 func TestWhatTheEngineCannotStopEndsTheProcess(t *testing.T) {
 	for _, c := range []struct {
 		name, code string

@@ -8,11 +8,15 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/executord/executord/ipc/timerslack"
 	"github.com/executord/executord/sandbox"
 	"github.com/executord/executord/sandbox/v8"
 )
 
-func init() { runtime.LockOSThread() } // V8 stays on the main thread
+func init() {
+	runtime.LockOSThread() // V8 stays on the main thread
+	runtime.GOMAXPROCS(4)
+}
 
 func main() {
 	channel := flag.Int("channel", -1, "descriptor of the `socket` to the parent")
@@ -39,5 +43,6 @@ func run(channel, snapshot int, makeSnapshot, version bool) error {
 		_, err = os.Stdout.Write(file)
 		return err
 	}
+	timerslack.Relax()
 	return sandbox.Run(channel, snapshot)
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/executord/executord/daemon"
+	"github.com/executord/executord/ipc/timerslack"
 )
 
 // version is set when the program is built.
@@ -22,6 +23,7 @@ const (
 )
 
 func main() {
+	timerslack.Relax()
 	settings, err := parse(os.Args[1:])
 	if err != nil {
 		fail(err, exitUsage)

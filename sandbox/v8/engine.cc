@@ -19,6 +19,7 @@ namespace executord {
 
 void InitPlatform();
 bool BackgroundBusy();
+uint64_t BackgroundBegun();
 
 v8::Local<v8::String> Str(v8::Isolate* iso, std::string_view s) {
   return v8::String::NewFromUtf8(iso, s.data(), v8::NewStringType::kNormal, static_cast<int>(s.size())).FromMaybe(v8::String::Empty(iso));
@@ -195,6 +196,7 @@ void ex_init(const char* flags, int fd, int32_t* gate) {
 const char* ex_version(void) { return v8::V8::GetVersion(); }
 uint64_t ex_version_tag(void) { return v8::ScriptCompiler::CachedDataVersionTag(); }
 int ex_background_busy(void) { return BackgroundBusy(); }
+uint64_t ex_background_begun(void) { return BackgroundBegun(); }
 void ex_set_execution(uint64_t id) { execution_id = id; }
 void ex_buf_free(ex_buf b) { free(b.p); }
 void ex_error_free(ex_error* e) {

@@ -69,9 +69,12 @@ func Version() string { return C.GoString(C.ex_version()) }
 // VersionTag covers V8's version and the flags that change what compiled code looks like. Init must have run.
 func VersionTag() uint64 { return uint64(C.ex_version_tag()) }
 
-// BackgroundBusy tells whether V8 works on something in the background that may still post a task, as an asynchronous
-// WebAssembly compilation does.
-func BackgroundBusy() bool { return C.ex_background_busy() != 0 }
+// Background tells whether V8 works on something in the background that may still post a task, as an asynchronous
+// compilation of WebAssembly, and counts what it ever began to do there: while that stays the same, nothing new did.
+func Background() (begun uint64, busy bool) {
+	begun = uint64(C.ex_background_begun()) // first: what begins meanwhile is seen the next time
+	return begun, C.ex_background_busy() != 0
+}
 
 // MakeSnapshot evaluates the library and then the warm-up script in a fresh context and returns that state as a
 // startup snapshot. The process should not run programs afterwards: it is meant to be thrown away.

@@ -73,6 +73,7 @@ ex_result ex_part_cache(ex_isolate*, ex_view name);
 void ex_stats_read(ex_isolate*, ex_stats*);
 uint64_t ex_heap_sample(ex_isolate*);
 int ex_background_busy(void);
+uint64_t ex_background_begun(void);
 void ex_buf_free(ex_buf);
 void ex_error_free(ex_error*);
 #ifdef __cplusplus

@@ -35,9 +35,12 @@ bool EncodeArgs(ex_isolate* s, Local<v8::Context> c, Local<v8::Array> args, cons
   return true;
 }
 
+// kCallSiteFrames reaches over this function's own frame and the library's.
+constexpr int kCallSiteFrames = 3;
+
 // CallSite remembers where a call was made from, for the stack of an error that comes back later.
 void CallSite(ex_isolate* s, PendingCall* call) {
-  Local<v8::StackTrace> trace = v8::StackTrace::CurrentStackTrace(s->iso, 4, static_cast<v8::StackTrace::StackTraceOptions>(v8::StackTrace::kLineNumber | v8::StackTrace::kColumnOffset | v8::StackTrace::kScriptName));
+  Local<v8::StackTrace> trace = v8::StackTrace::CurrentStackTrace(s->iso, kCallSiteFrames, static_cast<v8::StackTrace::StackTraceOptions>(v8::StackTrace::kLineNumber | v8::StackTrace::kColumnOffset | v8::StackTrace::kScriptName));
   for (int i = 0; i < trace->GetFrameCount(); i++) {
     Local<v8::StackFrame> frame = trace->GetFrame(s->iso, i);
     Local<v8::String> name = frame->GetScriptName();

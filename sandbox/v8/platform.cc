@@ -9,12 +9,16 @@ namespace executord {
 namespace {
 
 std::atomic<int> background_tasks{0};
+std::atomic<uint64_t> background_begun{0};  // tasks and jobs ever made
 std::mutex jobs_mutex;
 std::set<v8::JobTask*> jobs;
 
 class CountedTask : public v8::Task {
  public:
-  explicit CountedTask(std::unique_ptr<v8::Task> inner) : inner_(std::move(inner)) { background_tasks++; }
+  explicit CountedTask(std::unique_ptr<v8::Task> inner) : inner_(std::move(inner)) {
+    background_tasks++;
+    background_begun++;
+  }
   ~CountedTask() override { background_tasks--; }
   void Run() override { inner_->Run(); }
 
@@ -27,6 +31,7 @@ class CountedJob : public v8::JobTask {
   explicit CountedJob(std::unique_ptr<v8::JobTask> inner) : inner_(std::move(inner)) {
     std::lock_guard<std::mutex> lock(jobs_mutex);
     jobs.insert(inner_.get());
+    background_begun++;
   }
   ~CountedJob() override {
     std::lock_guard<std::mutex> lock(jobs_mutex);
@@ -86,6 +91,8 @@ void InitPlatform() {
   the_platform = new CountingPlatform();  // lives as long as the process: V8 has no clean way back
   v8::V8::InitializePlatform(the_platform);
 }
+
+uint64_t BackgroundBegun() { return background_begun; }
 
 bool BackgroundBusy() {
   if (background_tasks > 0) return true;

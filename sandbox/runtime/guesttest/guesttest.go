@@ -203,7 +203,7 @@ func (h *host) loop(iso *v8.Isolate) (string, error) {
 			h.pending = h.pending[1:]
 			delete(h.waiting, c.id)
 			err = iso.Resolve(c.id, c.ok, c.text)
-		} else if busy := v8.BackgroundBusy(); busy || !quiet {
+		} else if _, busy := v8.Background(); busy || !quiet {
 			quiet = !busy
 			goruntime.Gosched()
 			continue

@@ -38,7 +38,7 @@ func Run(channel, snapshot int) error {
 	if err != nil {
 		return err
 	}
-	conn, err := worker.NewConn(socket, worker.Options{Side: worker.Worker, WriteLock: gate})
+	conn, err := worker.NewConn(socket, worker.Options{Side: worker.Worker, WriteLock: gate, Unwritten: gate.Unwritten})
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,10 @@ type Options struct {
 	// WriteLock is held around every write to the socket. A crash handler that holds it for its own last frame never
 	// lands in the middle of another. Nil means no lock.
 	WriteLock sync.Locker
+
+	// Unwritten hears when something that was sent begins to wait to be written, and when all is written, or lost. A
+	// crash handler can let it go before its own last frame. It must not block, nor use the Conn. Nil means nobody.
+	Unwritten func(waiting bool)
 }
 
 // Conn is one end of a worker's channel. Send, TrySend, Flush, SetReadDeadline and Close may be called by any
@@ -63,6 +67,7 @@ type Conn struct {
 	queue   []byte    // frames that nobody has taken to write
 	spare   []byte    // the next queue
 	writing bool      // somebody has frames that the queue no longer has
+	waiting bool      // what Unwritten heard last
 	err     error     // why nothing can be sent any more
 }
 
@@ -80,6 +85,9 @@ func NewConn(nc net.Conn, o Options) (*Conn, error) {
 	setDefault(&o.WriteTimeout, DefaultWriteTimeout)
 	if o.WriteLock == nil {
 		o.WriteLock = noLock{}
+	}
+	if o.Unwritten == nil {
+		o.Unwritten = func(bool) {}
 	}
 	c := &Conn{nc: nc, r: bufio.NewReaderSize(nc, readBufferBytes), opts: o, done: make(chan struct{})}
 	c.work.L, c.room.L = &c.mu, &c.mu
@@ -132,6 +140,7 @@ func (c *Conn) send(m Message, wait bool) error {
 		c.queue = append([]byte(nil), c.queue[:start]...) // lets go of the memory too
 		return ErrTooLarge
 	}
+	c.tell()
 	if _, many := m.(Log); many || c.writing || c.raw == nil {
 		c.work.Signal()
 	} else {
@@ -156,9 +165,18 @@ func (c *Conn) writeNow() {
 	default:
 		c.keep(frames)
 	}
+	c.tell()
 	c.room.Broadcast()
 	if len(c.queue) > 0 {
 		c.work.Signal()
+	}
+}
+
+// tell keeps Unwritten up to date. c.mu is held.
+func (c *Conn) tell() {
+	if waiting := len(c.queue) > 0 || c.writing; waiting != c.waiting {
+		c.waiting = waiting
+		c.opts.Unwritten(waiting)
 	}
 }
 
@@ -237,6 +255,7 @@ func (c *Conn) write() {
 		}
 		c.writing = false
 		c.keep(frames)
+		c.tell()
 		c.room.Broadcast()
 		c.mu.Unlock()
 	}

@@ -341,6 +341,44 @@ func TestWriteLock(t *testing.T) {
 	}
 }
 
+// TestUnwritten: frames that wait are told of, and that they are written.
+func TestUnwritten(t *testing.T) {
+	a, b := socketpair(t)
+	var lock sync.Mutex
+	var waiting atomic.Bool
+	parent := open(t, a, Options{Side: Parent})
+	child := open(t, b, Options{Side: Worker, WriteLock: &lock, Unwritten: waiting.Store})
+	for range 3 {
+		lock.Lock()
+		if waiting.Load() {
+			t.Error("something waits before anything was sent")
+		}
+		if err := child.Send(Log{ID: 1, Level: "log", Text: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if !waiting.Load() {
+			t.Error("nothing waits although nothing can be written")
+		}
+		lock.Unlock()
+		if err := child.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if waiting.Load() {
+			t.Error("something waits although all is written")
+		}
+		if _, err := parent.Receive(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parent.Close()
+	for child.Send(Log{ID: 1, Level: "log"}) == nil {
+		runtime.Gosched()
+	}
+	if waiting.Load() {
+		t.Error("something waits although nothing can be sent any more")
+	}
+}
+
 func TestNewConnChecksOptions(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no side":  {},

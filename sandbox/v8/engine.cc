@@ -1,6 +1,7 @@
 // V8 as a process sees it: initialization, last words, and the making of a startup snapshot.
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -92,7 +93,7 @@ enum { kExitHeapOOM = 70, kExitProcessOOM = 71, kExitFatal = 72 };
 constexpr unsigned char kLastWord = 0x87;
 
 int channel_fd = -1;
-int32_t* channel_gate = nullptr;  // 0 free, 1 taken; shared with the Go writer of the channel
+ex_gate* channel_gate = nullptr;
 std::atomic<uint64_t> execution_id{0};
 
 size_t PutVarint(unsigned char* p, uint64_t v) {
@@ -109,21 +110,32 @@ size_t PutText(unsigned char* p, const char* s, size_t max) {
   return k + n;
 }
 
+void SleepOneMillisecond() {
+  timespec ms{0, 1000000};
+  nanosleep(&ms, nullptr);
+}
+
+// AwaitWriter lets Go's writer, which is on another thread, write the console lines that wait.
+void AwaitWriter() {
+  if (channel_fd < 0) return;
+  for (int i = 0; i < 100 && __atomic_load_n(&channel_gate->waiting, __ATOMIC_ACQUIRE); i++) SleepOneMillisecond();
+}
+
 bool TakeGate() {
   for (int i = 0; i < 50; i++) {
     int32_t free = 0;
-    if (__atomic_compare_exchange_n(channel_gate, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return true;
-    timespec ms{0, 1000000};
-    nanosleep(&ms, nullptr);
+    if (__atomic_compare_exchange_n(&channel_gate->taken, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return true;
+    SleepOneMillisecond();
   }
   return false;
 }
 
-// Die writes the last word as one frame, unless the Go writer is stuck in the middle of another, and ends the
-// process. It allocates nothing: memory may be what ran out.
+// Die writes the last word as one frame, after what was sent before it, unless the Go writer is stuck in the middle of
+// another, and ends the process. It allocates nothing: memory may be what ran out.
 [[noreturn]] void Die(int status, const char* type, const char* where, const char* detail) {
   char text[512];
   snprintf(text, sizeof text, "%s: %s", where ? where : "", detail ? detail : "");
+  AwaitWriter();
   if (channel_fd >= 0 && TakeGate()) {
     unsigned char frame[1024];
     size_t n = 4;
@@ -147,6 +159,16 @@ void OnCheck(const char* file, int line, const char* message) {
   // V8 checks sizes of what a program made by CHECK; those are the program's doing, not the engine's fault.
   bool size = message && (strstr(message, "invalid size error") || strstr(message, "Check failed: length"));
   Die(size ? kExitHeapOOM : kExitFatal, size ? "memory_limit" : "worker_crashed", file, message);
+}
+
+// OnAbort tells an abort for want of memory from a fault: ICU and libstdc++ do not survive an allocation that fails. It
+// is want of memory when the process can map no more, and then it says so; else abort(3) goes on and ends the process.
+void OnAbort(int) {
+  constexpr size_t kProbe = 64 << 20;
+  void* p = mmap(nullptr, kProbe, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) Die(kExitProcessOOM, "memory_limit", "abort", "out of memory in native code");
+  munmap(p, kProbe);
+  AwaitWriter();
 }
 
 }  // namespace
@@ -178,11 +200,15 @@ void SetStackLimit(v8::Isolate* iso) {
 
 using namespace executord;
 
-void ex_init(const char* flags, int fd, int32_t* gate) {
+void ex_init(const char* flags, int fd, ex_gate* gate) {
   channel_fd = fd;
   channel_gate = gate;
   // Go turns these into a trace and exit status 2, which hides how the engine ended. Go itself needs none of them.
-  for (int sig : {SIGABRT, SIGILL, SIGTRAP}) signal(sig, SIG_DFL);
+  for (int sig : {SIGILL, SIGTRAP}) signal(sig, SIG_DFL);
+  struct sigaction on_abort {};
+  on_abort.sa_handler = OnAbort;
+  on_abort.sa_flags = SA_ONSTACK | SA_RESETHAND;  // Go's threads have signal stacks
+  sigaction(SIGABRT, &on_abort, nullptr);
   v8::V8::SetFlagsFromString(flags);
   v8::V8::SetFatalErrorHandler(OnCheck);
   v8::V8::SetFatalMemoryErrorCallback(OnOutOfMemory);

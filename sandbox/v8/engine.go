@@ -30,18 +30,27 @@ var Flags = []string{
 }
 
 // Gate is a lock that Go code and the C++ handlers of fatal conditions share, so that a last word never lands inside
-// a frame which is being written. It is held only around one write call.
-type Gate struct{ word *C.int32_t }
+// a frame which is being written, nor before one that waits. It is held only around one write call.
+type Gate struct{ shared *C.ex_gate }
 
 // Lock waits for the gate. It spins politely: nobody holds it for longer than a write.
 func (g Gate) Lock() {
-	for !atomic.CompareAndSwapInt32((*int32)(unsafe.Pointer(g.word)), 0, 1) {
+	for !atomic.CompareAndSwapInt32((*int32)(unsafe.Pointer(&g.shared.taken)), 0, 1) {
 		runtime.Gosched()
 	}
 }
 
 // Unlock opens the gate.
-func (g Gate) Unlock() { atomic.StoreInt32((*int32)(unsafe.Pointer(g.word)), 0) }
+func (g Gate) Unlock() { atomic.StoreInt32((*int32)(unsafe.Pointer(&g.shared.taken)), 0) }
+
+// Unwritten tells whether frames wait to be written. A last word lets them go first, for a tenth of a second.
+func (g Gate) Unwritten(waiting bool) {
+	var word int32
+	if waiting {
+		word = 1
+	}
+	atomic.StoreInt32((*int32)(unsafe.Pointer(&g.shared.waiting)), word)
+}
 
 var (
 	initOnce sync.Once
@@ -52,10 +61,10 @@ var (
 // frame of ipc/worker, to the descriptor channel (none if negative) and ends the process with a status of ipc/worker.
 func Init(channel int) Gate {
 	initOnce.Do(func() {
-		gate = Gate{(*C.int32_t)(C.calloc(1, 4))}
+		gate = Gate{(*C.ex_gate)(C.calloc(1, C.sizeof_ex_gate))}
 		flags := C.CString(strings.Join(Flags, " "))
 		defer C.free(unsafe.Pointer(flags))
-		C.ex_init(flags, C.int(channel), gate.word)
+		C.ex_init(flags, C.int(channel), gate.shared)
 	})
 	return gate
 }

@@ -48,7 +48,13 @@ typedef struct {
   int memory_hit, buffer_denied;
 } ex_stats;
 
-void ex_init(const char* flags, int channel_fd, int32_t* gate);
+// ex_gate is what Go's writer of the channel and the handlers of fatal conditions share; all access is atomic.
+typedef struct {
+  int32_t taken;    // 1 while somebody writes
+  int32_t waiting;  // 1 while something that was sent is not written yet
+} ex_gate;
+
+void ex_init(const char* flags, int channel_fd, ex_gate* gate);
 const char* ex_version(void);
 uint64_t ex_version_tag(void);
 ex_result ex_snapshot_make(ex_view library, ex_view warm);

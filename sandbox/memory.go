@@ -9,7 +9,8 @@ import (
 )
 
 // dataSlack is what a program may make the process map beyond its heap and buffers: V8's zones, code and copies of
-// values (measured: 400 MiB in all is comfortable for 64 + 64 MiB of limits).
+// values. The pool allows less of it to be resident (Config.MemorySlackBytes), with a kinder ending; this stops what is
+// too fast for its looks.
 const dataSlack = 200 << 20
 
 // memory reads and bounds the process's own memory. The files are opened once, before any program runs.

@@ -36,6 +36,7 @@ type server struct {
 	memory   *memory
 	thread   int32
 
+	renewal renewal
 	lookout *lookout
 	next    *worker.Execute // heard while nothing ran; belongs to whoever has the lookout's ears
 	early   *worker.Cancel  // of next, heard with it
@@ -49,6 +50,7 @@ type server struct {
 // on the main goroutine, pinned to its thread. snapshot is the file that MakeSnapshot made, empty to start plainly.
 func Serve(conn *worker.Conn, socket *worker.Socket, snapshot []byte) error {
 	s := &server{conn: conn, memory: nil, thread: threadClock(), exit: os.Exit}
+	s.renewal.thread = s.thread
 	var err error
 	if s.lookout, err = newLookout(conn, socket); err != nil {
 		return err
@@ -179,26 +181,6 @@ func (s *server) report(e *execution, r worker.Result) {
 	}
 }
 
-// renew disposes of a used isolate and restores the next, after the answer has left. An isolate that was terminated or
-// ran out of memory is no different: it is gone either way.
-func (s *server) renew(used *v8.Isolate) {
-	err := s.restore()
-	if err == nil {
-		err = used.Close()
-	}
-	if err == nil && s.spoilt.Swap(false) {
-		old := s.analyzer // closed last: an isolate has to live at all times
-		err = errors.Join(s.makeAnalyzer(), old.Close())
-	}
-	if err == nil {
-		err = s.conn.Send(worker.Ready{Restore: s.restored})
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "executor-worker: %v\n", err)
-		s.exit(worker.ExitFatal)
-	}
-}
-
 // analyze reads an entry in the analyzer's isolate, under the clocks of the execution.
 func (s *server) analyze(code, form string) (string, error) {
 	previous := s.active.Swap(s.analyzer)
@@ -272,12 +254,12 @@ func (s *server) hear(m worker.Message) {
 	}
 }
 
-// look watches the execution under way.
+// look watches the execution under way, and what comes after it.
 func (s *server) look() time.Duration {
 	if e := s.current.Load(); e != nil {
 		return e.dog.look()
 	}
-	return 0
+	return s.lookAtRenewal()
 }
 
 // beat sends heartbeats, from a goroutine that JavaScript cannot block.

@@ -451,6 +451,39 @@ func TestWhatTheEngineCannotStopEndsTheProcess(t *testing.T) {
 	}
 }
 
+// TestLinesBeforeSuddenDeathAreKept: what was printed leaves before the last word does.
+func TestLinesBeforeSuddenDeathAreKept(t *testing.T) {
+	for name, death := range map[string]string{
+		"the engine's memory":     "'x'.padStart(5e8, 'ab').charCodeAt(3)",
+		"memory of ICU, an abort": "const a = [], s = new Intl.Segmenter('en', {granularity: 'word'}), t = 'a b '.repeat(1e6); for (;;) a.push(s.segment(t)[Symbol.iterator]())",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := ready(t, testbin.Worker(t))
+			e := p.run(job{code: "for (let i = 0; i < 900; i++) console.log('line ' + i); " + death})
+			if e.last == nil || e.last.Type != string(protocol.MemoryLimit) || e.last.ID != 1 {
+				t.Fatalf("got %.100s, %v, last word %+v, stderr %s", e.value, e.err, e.last, p.stderr.String())
+			}
+			if len(e.logs) != 900 || e.logs[899] != "log line 899" {
+				t.Errorf("%d lines of 900", len(e.logs))
+			}
+		})
+	}
+}
+
+// TestWhatIsLongInFreeingEndsTheProcess: the next program waits no longer than for a new process.
+func TestWhatIsLongInFreeingEndsTheProcess(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	e := p.run(job{code: "globalThis.a = []; for (let i = 0; i < 2e6; i++) a.push(new Uint8Array(100)); return 'x'.repeat(1 << 20)", limits: func(l *worker.Limits) {
+		l.CPU, l.HeapBytes, l.BufferBytes = 30*time.Second, 1<<30, 1<<30
+	}})
+	if len(e.value) != 1<<20+2 {
+		t.Fatalf("got %.100s, %v", e.value, e.err)
+	}
+	if s := p.exit(); s != worker.ExitSpent {
+		t.Errorf("exit status %d, want %d", s, worker.ExitSpent)
+	}
+}
+
 func TestClosedChannelEndsTheProcessAtOnce(t *testing.T) {
 	for name, code := range map[string]string{"loop": "for(;;);", "builtin": "[].indexOf.call({length: 2**53-1}, 1)", "waiting": "await tools.never()"} {
 		t.Run(name, func(t *testing.T) {
@@ -478,7 +511,7 @@ func TestHeartbeatsGoOnUnderALoop(t *testing.T) {
 	}
 }
 
-func TestWrongSnapshotStartsPlainly(t *testing.T) {
+func TestC3WrongSnapshotStartsPlainly(t *testing.T) {
 	good := snapshotOf(t, testbin.Worker(t))
 	damaged := append([]byte(nil), good...)
 	damaged[len(damaged)/2] ^= 1
@@ -558,8 +591,8 @@ func TestNativeFaults(t *testing.T) {
 }
 
 func TestHeapLimitsOfEverySize(t *testing.T) {
-	p := ready(t, testbin.Worker(t))
 	for _, mib := range []int64{8, 64, 256} {
+		p := ready(t, testbin.Worker(t))
 		limits := func(l *worker.Limits) {
 			l.HeapBytes, l.CPU, l.Wall, l.Total = mib<<20, time.Minute, time.Minute, time.Minute
 		}
@@ -573,6 +606,7 @@ func TestHeapLimitsOfEverySize(t *testing.T) {
 			t.Fatalf("%d MiB: the program got %d MiB", mib, got>>20)
 		}
 		// Most of the limit can be used.
+		p = ready(t, testbin.Worker(t)) // the other may find itself spent
 		e = p.run(job{code: "const a = []; for(let i = 0; i < " + itoa(int(mib)) + " * 2; i++) a.push(new Array(32768).fill(i)); return a.length", limits: limits})
 		if e.value != itoa(int(mib)*2) {
 			t.Fatalf("%d MiB: a quarter of the heap gave %s, %v", mib, e.value, e.err)

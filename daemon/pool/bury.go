@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/worker"
 )
 
 // reapGrace is how long a killed process may take to go away before it is reported and left to its launcher.
@@ -38,6 +39,11 @@ type death struct {
 	err  error
 	exit ExitState
 	typ  protocol.Type
+}
+
+// spent tells that the worker left between two executions, since it would be long in making room for the next.
+func (d death) spent() bool {
+	return d.typ == "" && d.exit.Signal == 0 && d.exit.Code == worker.ExitSpent
 }
 
 func typeOf(out *protocol.Outcome) protocol.Type {

@@ -58,7 +58,7 @@ func Defaults() Config {
 			ResultBytes: 32 << 20, LogBytes: 16 << 20, LogLines: 100_000, ToolCalls: 100_000,
 			Fetches: 10_000, FetchBytes: 1 << 30,
 		},
-		MessageBytes: 8 << 20, InFlightBytes: 256 << 20, MemorySlackBytes: 200 << 20,
+		MessageBytes: 8 << 20, InFlightBytes: 256 << 20, MemorySlackBytes: 128 << 20,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 }

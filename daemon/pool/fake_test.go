@@ -106,6 +106,9 @@ func runFake(nc net.Conn, mode string, exit func(int)) {
 	go f.beat(done)
 	for m := range f.frames {
 		f.execute(m.(worker.Execute))
+		if f.mode == "spent" {
+			f.leave(worker.ExitSpent)
+		}
 		f.send(worker.Ready{Restore: time.Millisecond})
 	}
 	f.leave(worker.ExitClosed)

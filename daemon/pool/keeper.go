@@ -194,7 +194,7 @@ func (p *Pool) left(m *member, r *run, d death) {
 // judge counts how a worker ended, and delays the next start when workers do not even get to their first execution.
 // With mu.
 func (p *Pool) judge(m *member, wasReady bool, d death) EventKind {
-	if d.err == errRetired {
+	if d.err == errRetired || d.spent() && m.executions > 0 {
 		p.totals.Retired++
 		return WorkerRetired
 	}

@@ -65,6 +65,20 @@ func TestRetire(t *testing.T) {
 	b.works()
 }
 
+// TestSpentWorkersRetire: a worker may leave between two executions, and its replacement does not wait.
+func TestSpentWorkersRetire(t *testing.T) {
+	c := testConfig()
+	c.Launcher = newChildLauncher(t, "spent")
+	b := childBench(t, c)
+	for range 5 {
+		b.works()
+	}
+	b.awaitEvents(WorkerRetired, 5)
+	if s := b.Stats(); s.Totals.Crashed != 0 || s.FailuresInRow != 0 || b.count(WorkerCrashed) != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
 // clockwork is a clock that a test moves ahead of the real one.
 type clockwork struct{ ahead atomic.Int64 }
 
@@ -118,7 +132,7 @@ func TestRetirementByGrowth(t *testing.T) {
 
 // TestOutsideLimits: what the meters say ends a run, at the documented figures.
 func TestOutsideLimits(t *testing.T) {
-	memory := int64(50<<20 + 2*64<<20 + 64<<20 + 200<<20)
+	memory := int64(50<<20 + 2*64<<20 + 64<<20 + 128<<20)
 	cpu := int64(time.Hour + 2*10*time.Second + 350*time.Millisecond)
 	cases := []struct {
 		name string
@@ -141,10 +155,10 @@ func TestOutsideLimits(t *testing.T) {
 			b.waitReady()
 			j := b.start("a", script("wait"))
 			j.isRunning(t)
-			time.Sleep(2 * lookEvery) // until dispatch has read the figures
+			time.Sleep(5 * lookEvery) // until dispatch has read the figures
 			c.set(&d)
 			if c.typ == protocol.Cancelled {
-				time.Sleep(3 * lookEvery)
+				time.Sleep(5 * lookEvery)
 				j.cancel(nil)
 			}
 			<-j.done

@@ -12,9 +12,9 @@ const (
 	// stopGrace is what a worker has to end an execution by itself after a limit of the worker's own clocks, before it
 	// is killed.
 	stopGrace = worker.EngineGrace + 100*time.Millisecond
-	// lookEvery is the time between two looks at memory and CPU. A program can fill memory no faster than some GB/s,
-	// and the slack covers what fits into one interval.
-	lookEvery = 50 * time.Millisecond
+	// lookEvery is the time between two looks at memory and CPU. A program fills memory with 1 to 2 GB/s (the kernel has to
+	// clear each page), and what fits into one interval comes on top of the slack.
+	lookEvery = 20 * time.Millisecond
 	// cpuFactor is how much CPU time the whole process may use per CPU time of the isolate's thread: garbage collection
 	// and compilation run on one thread of V8's beside it, and the Go runtime's threads wait for most of the time.
 	cpuFactor = 2

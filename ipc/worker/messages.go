@@ -187,6 +187,7 @@ const (
 	ExitWall       = 75 // wallMs passed and the engine did not stop
 	ExitTotal      = 76 // totalMs passed and the engine did not stop
 	ExitCancelled  = 77 // cancelled and the engine did not stop
+	ExitSpent      = 78 // after a result: making room for the next program would cost more than a new process
 )
 
 // HeartbeatInterval is the time between two Heartbeats.

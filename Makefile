@@ -11,8 +11,10 @@ export EXECUTORD_TEST_BIN = $(CURDIR)/bin
 FUZZTIME ?= 20s
 BENCH    ?= .
 AREAS    ?= ecma429
+HOSTILE  ?= .
+SOAK     ?= 10m
 
-.PHONY: help setup build build-faulty run test lint format bench fuzz wpt clean v8-info generate
+.PHONY: help setup build build-faulty run test lint format bench fuzz hostile soak wpt clean v8-info generate
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -50,6 +52,12 @@ bench: build ## print CPU and wall time per execution, what restoring costs besi
 
 fuzz: setup ## fuzz every decoder for FUZZTIME each (default 20s)
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+hostile: build ## attack every limit with 240 programs beside a neighbour (4 minutes; HOSTILE=pattern narrows it) and print how each ended
+	EXECUTORD_HOSTILE='$(HOSTILE)' $(GO) test -count=1 -timeout 20m -v -run TestHostileProgramsHurtNobody ./daemon/e2e
+
+soak: build ## run mixed load for SOAK (default 10m) while workers and connections die, check every answer, print the figures
+	EXECUTORD_SOAK='$(SOAK)' $(GO) test -count=1 -timeout 0 -v -run TestSoak ./daemon/e2e
 
 wpt: build ## run web-platform-tests of the tree WPT=DIR (AREAS=url,streams); without WPT it says how to get one
 	@test -n '$(WPT)' || { $(GO) run ./cmd/wpt lay --help; exit 2; }

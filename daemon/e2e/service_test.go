@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,6 +86,16 @@ func (s *service) dial() *client.Client {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// tcp is the address of the TCP socket that --listen asked for, as the service tells it.
+func (s *service) tcp() string {
+	s.tb.Helper()
+	said := regexp.MustCompile(`address=(\S+:\d+)\n`)
+	if !within(30*time.Second, func() bool { return said.MatchString(s.log.String()) }) {
+		s.tb.Fatalf("the service does not listen on TCP:\n%s", s.log.String())
+	}
+	return said.FindStringSubmatch(s.log.String())[1]
 }
 
 // workers are the process ids of the service's workers.

@@ -45,7 +45,7 @@ func TestReportedFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := regexp.MustCompile(`(?m)^\| ([A-Z]\d+) \|`).FindAllStringSubmatch(string(list), -1)
-	if len(rows) < 20 {
+	if len(rows) < 50 {
 		t.Fatalf("only %d rows", len(rows))
 	}
 	for _, row := range rows {

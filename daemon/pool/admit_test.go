@@ -267,8 +267,8 @@ func TestCancelRunning(t *testing.T) {
 	b.works()
 }
 
-// TestT20: a caller that leaves stops the engine, also one that will not be told.
-func TestT20(t *testing.T) {
+// TestT20CallerLeaves: a caller that leaves stops the engine, also one that will not be told.
+func TestT20CallerLeaves(t *testing.T) {
 	b := childBench(t, testConfig())
 	for _, last := range []string{"hang", "silent", "exit 77"} {
 		j := b.start("a", script("log before", "sleep 50ms", last))
@@ -317,8 +317,8 @@ func TestRefusesBadRequests(t *testing.T) {
 	}
 }
 
-// TestC7: closing with work in flight ends all of it, and nothing is left.
-func TestC7(t *testing.T) {
+// TestC7CloseWithWorkInFlight: closing with work in flight ends all of it, and nothing is left.
+func TestC7CloseWithWorkInFlight(t *testing.T) {
 	c := testConfig()
 	c.Workers, c.Queue, c.QueuePerIdentity = 3, 10, 10
 	b := childBench(t, c)

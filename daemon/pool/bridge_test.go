@@ -82,8 +82,8 @@ func TestToolCallArguments(t *testing.T) {
 	}
 }
 
-// TestC1: callbacks end with the execution, none begins after it, and what they answer late reaches nobody.
-func TestC1(t *testing.T) {
+// TestC1LateCallbacks: callbacks end with the execution, none begins after it, and what they answer late reaches nobody.
+func TestC1LateCallbacks(t *testing.T) {
 	b := insideBench(t, testConfig())
 	var returned atomic.Bool
 	var late sync.WaitGroup

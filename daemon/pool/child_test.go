@@ -58,8 +58,8 @@ func TestChildSurroundings(t *testing.T) {
 	}
 }
 
-// TestC11: a worker binary that cannot make its snapshot fails the start, with exit status and what it said.
-func TestC11(t *testing.T) {
+// TestC11StartErrors: a worker binary that cannot make its snapshot fails the start, with exit status and what it said.
+func TestC11StartErrors(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

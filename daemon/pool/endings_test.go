@@ -195,8 +195,8 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestT5: the guest is not billed for slow work of the host, but total has its own cap.
-func TestT5(t *testing.T) {
+// TestT5SlowHost: the guest is not billed for slow work of the host, but total has its own cap.
+func TestT5SlowHost(t *testing.T) {
 	b := childBench(t, testConfig())
 	r := script("calls tools.slow []", "return 1")
 	r.Limits.WallMs = 100

@@ -44,16 +44,10 @@ func TestRealWorker(t *testing.T) {
 		{name: "value", code: "return [1, 'é', new Date(0)]", value: `[1,"é",{"@date":0}]`},
 		{name: "tool", code: "return await tools.echo(1, {a: 2})", value: `[1,{"a":2}]`},
 		{name: "tool in a path", code: "return await db.users.get(3)", value: `[3]`},
-		{name: "T22", code: "return 200", limit: protocol.Limits{WallMs: 10_000}, value: "200"},
 		{name: "exception", code: "throw new TypeError('no')", want: protocol.Exception},
 		{name: "syntax", code: "ls -la | grep x", want: protocol.Syntax},
-		{name: "T1", code: "await new Promise(() => setInterval(() => {}, 10))", limit: protocol.Limits{WallMs: 500}, want: protocol.WallTimeout},
-		{name: "T9", code: "for (;;);", limit: protocol.Limits{WallMs: 1}, want: protocol.WallTimeout},
-		{name: "T11", code: "for (;;);", limit: protocol.Limits{CPUMs: 200}, want: protocol.CPUTimeout},
-		{name: "T13", code: "return Array.prototype.indexOf.call({length: 2 ** 53 - 1}, 1)", limit: protocol.Limits{CPUMs: 300}, want: protocol.CPUTimeout},
 		{name: "total", code: "for (;;) await tools.echo()", limit: protocol.Limits{TotalMs: 300, ToolCalls: 1e6}, want: protocol.TotalTimeout},
 		{name: "deadlock", code: "await new Promise(() => {})", want: protocol.Deadlock},
-		{name: "M12", code: "const a = []; for (;;) a.push(new Array(1e5).fill(1.5))", limit: protocol.Limits{HeapMiB: 16}, want: protocol.MemoryLimit},
 		{name: "tool limit", code: "for (let i = 0; i < 21; i++) await tools.echo(i)", want: protocol.ToolLimit},
 		{name: "result too large", code: "return 'x'.repeat(2 << 20)", want: protocol.ResultTooLarge},
 	}
@@ -69,8 +63,7 @@ func TestRealWorker(t *testing.T) {
 			} else {
 				want(t, out, c.want, "")
 			}
-			printed := c.want != protocol.Syntax && c.limit.WallMs != 1 // else it may be stopped before
-			if printed && (len(out.Logs) == 0 || out.Logs[0].Text != "before") {
+			if c.want != protocol.Syntax && (len(out.Logs) == 0 || out.Logs[0].Text != "before") {
 				t.Errorf("logs %+v", out.Logs)
 			}
 		})
@@ -102,8 +95,8 @@ func TestG3(t *testing.T) {
 	}
 }
 
-// TestC17: a thousand executions leave nothing behind; the bench counts.
-func TestC17(t *testing.T) {
+// TestC17HandlesAreGivenBack: a thousand executions leave nothing behind; the bench counts.
+func TestC17HandlesAreGivenBack(t *testing.T) {
 	c := testConfig()
 	c.WorkerMaxExecutions = 200
 	b := realBench(t, c)

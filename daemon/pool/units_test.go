@@ -150,8 +150,8 @@ func TestConfigSaysAllFaults(t *testing.T) {
 	}
 }
 
-// TestM9: a limit in the wrong unit is refused, and the right one named.
-func TestM9(t *testing.T) {
+// TestM9WrongUnit: a limit in the wrong unit is refused, and the right one named.
+func TestM9WrongUnit(t *testing.T) {
 	c := Defaults()
 	c.Launcher = &inside{}
 	c.MaxLimits.HeapMiB = 134217728

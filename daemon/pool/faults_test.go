@@ -53,6 +53,9 @@ func oneOf(t testing.TB, out *protocol.Outcome, types ...protocol.Type) {
 
 // TestM1CopyOfALargeBuffer: it may succeed or pass the limit; whoever runs beside it does not notice.
 func TestM1CopyOfALargeBuffer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it fills hundreds of MiB")
+	}
 	c := testConfig()
 	c.Workers = 2
 	b := realBench(t, c)
@@ -130,6 +133,9 @@ func TestM16EveryBuildHasLimits(t *testing.T) {
 
 // TestM19LargeLimitsAreHonoured: up to the maximum, which the outcome names when more was asked for.
 func TestM19LargeLimitsAreHonoured(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it fills hundreds of MiB")
+	}
 	b := realBench(t, testConfig())
 	code := "const a = []; for (let i = 0; i < 180; i++) a.push(new Array(1 << 18).fill(i)); return a.length" // 180 MiB
 	for asked, effective := range map[int64]int64{256: 256, 1 << 20: 512} {

@@ -1,10 +1,14 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/netip"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/executord/executord/daemon/egress"
@@ -19,6 +23,7 @@ type Settings struct {
 	Listen       []string      `env:"EXECUTORD_LISTEN" sep:"," default:"unix:/run/executord/executord.sock" placeholder:"ADDRESS" help:"Where to listen: unix:/path or tcp://127.0.0.1:port. May be repeated. Default: ${default}"`
 	Workers      int           `env:"EXECUTORD_WORKERS" default:"${workers}" help:"Programs that run at once. Default: the number of CPUs, here ${default}"`
 	Queue        int           `env:"EXECUTORD_QUEUE" default:"${queue}" help:"Requests that wait beyond those. Default: four for each CPU, here ${default}"`
+	QueueShare   int           `name:"queue-per-caller" env:"EXECUTORD_QUEUE_PER_CALLER" default:"0" help:"Of those, requests of one caller. Default: all"`
 	QueueTimeout time.Duration `env:"EXECUTORD_QUEUE_TIMEOUT" default:"30s" help:"How long a request waits at most. Default: ${default}"`
 	WorkerBinary string        `env:"EXECUTORD_WORKER_BINARY" placeholder:"FILE" help:"The executor-worker to run. Default: beside this program, then in PATH"`
 	WorkerRuns   int           `name:"worker-max-executions" env:"EXECUTORD_WORKER_MAX_EXECUTIONS" default:"1000" help:"A worker process is replaced after so many programs; 1 is a fresh process for each. Default: ${default}"`
@@ -42,19 +47,27 @@ type Settings struct {
 	LogLevel slog.Level `env:"EXECUTORD_LOG_LEVEL" default:"info" placeholder:"LEVEL" help:"debug, info, warn or error. Default: ${default}"`
 }
 
-// Limits of one program. Nil means the default of package pool.
+// Limits of one program. Nil means the default of package pool. The tag limit is the name in protocol.Limits.
 type Limits struct {
-	CPU         *time.Duration `env:"CPU" placeholder:"TIME" help:"CPU time of a program"`
-	Wall        *time.Duration `env:"WALL" placeholder:"TIME" help:"Its own time, without waiting for tools"`
-	Total       *time.Duration `env:"TOTAL" placeholder:"TIME" help:"Its time in all"`
-	HeapMiB     *int64         `name:"heap" env:"HEAP" placeholder:"MIB" help:"Its JavaScript heap"`
-	BufferMiB   *int64         `name:"buffers" env:"BUFFERS" placeholder:"MIB" help:"Its ArrayBuffers"`
-	ResultBytes *int64         `name:"result" env:"RESULT" placeholder:"BYTES" help:"Its encoded result"`
-	LogBytes    *int64         `name:"log" env:"LOG" placeholder:"BYTES" help:"Text of its console lines"`
-	LogLines    *int64         `name:"log-lines" env:"LOG_LINES" placeholder:"N" help:"Its console lines"`
-	ToolCalls   *int64         `name:"tool-calls" env:"TOOL_CALLS" placeholder:"N" help:"Its tool calls"`
-	Fetches     *int64         `name:"fetches" env:"FETCHES" placeholder:"N" help:"Its HTTP requests"`
-	FetchBytes  *int64         `name:"fetch-bytes" env:"FETCH_BYTES" placeholder:"BYTES" help:"Bodies of its HTTP requests and responses"`
+	CPU          *time.Duration `limit:"cpuMs" env:"CPU" placeholder:"TIME" help:"CPU time of a program"`
+	Wall         *time.Duration `limit:"wallMs" env:"WALL" placeholder:"TIME" help:"Its own time, without waiting for tools"`
+	Total        *time.Duration `limit:"totalMs" env:"TOTAL" placeholder:"TIME" help:"Its time in all"`
+	HeapMiB      *int64         `limit:"heapMiB" name:"heap" env:"HEAP" placeholder:"MIB" help:"Its JavaScript heap"`
+	BufferMiB    *int64         `limit:"bufferMiB" name:"buffers" env:"BUFFERS" placeholder:"MIB" help:"Its ArrayBuffers and memories of WebAssembly"`
+	SlackMiB     *int64         `limit:"slackMiB" name:"slack" env:"SLACK" placeholder:"MIB" help:"Its process beyond that at rest, twice the heap and the buffers"`
+	StackKiB     *int64         `limit:"stackKiB" name:"stack" env:"STACK" placeholder:"KIB" help:"Its JavaScript stack"`
+	ResultBytes  *int64         `limit:"resultBytes" name:"result" env:"RESULT" placeholder:"BYTES" help:"Its encoded result"`
+	MessageBytes *int64         `limit:"messageBytes" name:"tool-message" env:"TOOL_MESSAGE" placeholder:"BYTES" help:"Arguments of one tool call, its answer, and one HTTP request"`
+	ModuleBytes  *int64         `limit:"moduleBytes" name:"modules" env:"MODULES" placeholder:"BYTES" help:"Its code and modules together"`
+	ValueDepth   *int64         `limit:"valueDepth" name:"value-depth" env:"VALUE_DEPTH" placeholder:"N" help:"Nesting of one value that it gets or gives"`
+	ValueParts   *int64         `limit:"valueParts" name:"value-parts" env:"VALUE_PARTS" placeholder:"N" help:"Objects and primitives in one such value"`
+	LogBytes     *int64         `limit:"logBytes" name:"log" env:"LOG" placeholder:"BYTES" help:"Text of its console lines that are kept"`
+	LogLines     *int64         `limit:"logLines" name:"log-lines" env:"LOG_LINES" placeholder:"N" help:"Its console lines that are kept"`
+	ToolCalls    *int64         `limit:"toolCalls" name:"tool-calls" env:"TOOL_CALLS" placeholder:"N" help:"Its tool calls"`
+	InFlight     *int64         `limit:"toolCallsInFlight" name:"tool-calls-in-flight" env:"TOOL_CALLS_IN_FLIGHT" placeholder:"N" help:"Its tool calls at once; more wait for their turn"`
+	Fetches      *int64         `limit:"fetches" name:"fetches" env:"FETCHES" placeholder:"N" help:"Its HTTP requests"`
+	FetchBytes   *int64         `limit:"fetchBytes" name:"fetch-bytes" env:"FETCH_BYTES" placeholder:"BYTES" help:"Bodies of its HTTP requests and responses"`
+	Timers       *int64         `limit:"timers" name:"timers" env:"TIMERS" placeholder:"N" help:"Its timers that are pending"`
 }
 
 // Egress is what programs with network "direct" may reach.
@@ -91,57 +104,89 @@ func Defaults() map[string]string {
 	}
 }
 
+// limitText lists the limits by the names of their settings.
 func limitText(l protocol.Limits) string {
-	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	return fmt.Sprintf("cpu %s, wall %s, total %s, heap %d, buffers %d, result %d, log %d, log-lines %d, tool-calls %d, fetches %d, fetch-bytes %d",
-		ms(l.CPUMs), ms(l.WallMs), ms(l.TotalMs), l.HeapMiB, l.BufferMiB, l.ResultBytes, l.LogBytes, l.LogLines, l.ToolCalls,
-		l.Fetches, l.FetchBytes)
+	var list []string
+	for s := range (Limits{}).settings() {
+		list = append(list, s.name+" "+s.text(*l.Field(s.limit)))
+	}
+	return strings.Join(list, ", ")
+}
+
+// limitSetting is one field of Limits.
+type limitSetting struct {
+	name  string // of the flag, without the prefix
+	limit string
+	value any // *time.Duration or *int64, nil where it is not set
+}
+
+func (s limitSetting) text(n int64) string {
+	if _, ok := s.value.(*time.Duration); ok {
+		return (time.Duration(n) * time.Millisecond).String()
+	}
+	return fmt.Sprint(n)
+}
+
+// settings are the fields in their order.
+func (l Limits) settings() iter.Seq[limitSetting] {
+	return func(yield func(limitSetting) bool) {
+		v := reflect.ValueOf(l)
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			name := cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name))
+			if !yield(limitSetting{name, f.Tag.Get("limit"), v.Field(i).Interface()}) {
+				return
+			}
+		}
+	}
 }
 
 // apply overwrites what is set, and refuses what is not positive.
 func (l Limits) apply(prefix string, into *protocol.Limits) error {
 	var faults []error
-	number := func(name string, v *int64, into *int64) {
-		switch {
-		case v == nil:
-		case *v <= 0:
-			faults = append(faults, fmt.Errorf("--%s-%s is %d, must be positive", prefix, name, *v))
-		default:
-			*into = *v
+	for s := range l.settings() {
+		n, set := int64(0), false
+		switch v := s.value.(type) {
+		case *time.Duration:
+			if set = v != nil; set {
+				n = v.Milliseconds()
+				if n <= 0 {
+					faults = append(faults, fmt.Errorf("--%s-%s is %s, must be at least 1ms", prefix, s.name, *v))
+				}
+			}
+		case *int64:
+			if set = v != nil; set {
+				n = *v
+				if n <= 0 {
+					faults = append(faults, fmt.Errorf("--%s-%s is %d, must be positive", prefix, s.name, n))
+				}
+			}
+		}
+		if set {
+			*into.Field(s.limit) = n
 		}
 	}
-	duration := func(name string, v *time.Duration, into *int64) {
-		switch {
-		case v == nil:
-		case *v < time.Millisecond:
-			faults = append(faults, fmt.Errorf("--%s-%s is %s, must be at least 1ms", prefix, name, *v))
-		default:
-			*into = v.Milliseconds()
-		}
-	}
-	duration("cpu", l.CPU, &into.CPUMs)
-	duration("wall", l.Wall, &into.WallMs)
-	duration("total", l.Total, &into.TotalMs)
-	number("heap", l.HeapMiB, &into.HeapMiB)
-	number("buffers", l.BufferMiB, &into.BufferMiB)
-	number("result", l.ResultBytes, &into.ResultBytes)
-	number("log", l.LogBytes, &into.LogBytes)
-	number("log-lines", l.LogLines, &into.LogLines)
-	number("tool-calls", l.ToolCalls, &into.ToolCalls)
-	number("fetches", l.Fetches, &into.Fetches)
-	number("fetch-bytes", l.FetchBytes, &into.FetchBytes)
 	return errors.Join(faults...)
 }
 
 // pool makes the pool's configuration, complete but for the launcher.
 func (s *Settings) pool(log *slog.Logger) (pool.Config, error) {
 	c := pool.Defaults()
-	c.Workers, c.Queue, c.QueuePerIdentity, c.QueueTimeout = s.Workers, s.Queue, s.Queue, s.QueueTimeout
+	c.Workers, c.Queue, c.QueuePerIdentity, c.QueueTimeout = s.Workers, s.Queue, cmp.Or(s.QueueShare, s.Queue), s.QueueTimeout
 	c.WorkerMaxExecutions = s.WorkerRuns
 	c.Logger = log
 	var err error
 	c.Direct, err = s.Egress.Fetch()
-	return c, errors.Join(err, s.Default.apply("default", &c.Limits), s.Max.apply("max", &c.MaxLimits))
+	err = errors.Join(err, s.Max.apply("max", &c.MaxLimits))
+	for _, name := range protocol.LimitNames() { // a lower maximum lowers a default that nobody set
+		p := c.Limits.Field(name)
+		*p = min(*p, *c.MaxLimits.Field(name))
+	}
+	err = errors.Join(err, s.Default.apply("default", &c.Limits))
+	if err == nil {
+		err = c.Check()
+	}
+	return c, err
 }
 
 // server makes the server's configuration.

@@ -1,7 +1,10 @@
 package daemon
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/executord/executord/daemon/pool"
+	"github.com/executord/executord/ipc/protocol"
 )
 
 // parse reads a command line.
@@ -96,6 +100,29 @@ func TestFlagsAndVariables(t *testing.T) {
 	}
 }
 
+// Each limit has exactly one setting, and its row in the documentation.
+func TestLimitsHaveSettings(t *testing.T) {
+	text, err := os.ReadFile("../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := pool.Defaults()
+	var names []string
+	for s := range (Limits{}).settings() {
+		names = append(names, s.limit)
+		row := fmt.Sprintf("| `%s` | `%s` | %s | %s |", s.limit, s.name, s.text(*d.Limits.Field(s.limit)), s.text(*d.MaxLimits.Field(s.limit)))
+		if !strings.Contains(string(text), "\n"+row) {
+			t.Errorf("docs/limits.md has no row that begins with %s", row)
+		}
+	}
+	if !slices.Equal(names, protocol.LimitNames()) {
+		t.Errorf("settings are for %q, limits are %q", names, protocol.LimitNames())
+	}
+	if n := strings.Count(string(text), "\n| `"); n != len(names) {
+		t.Errorf("docs/limits.md has %d rows for %d limits", n, len(names))
+	}
+}
+
 func TestSettingsAreRefused(t *testing.T) {
 	for _, tc := range []struct{ flag, want string }{
 		{"--default-cpu=0s", "--default-cpu"},
@@ -103,6 +130,10 @@ func TestSettingsAreRefused(t *testing.T) {
 		{"--max-total=1us", "--max-total"},
 		{"--max-heap=0", "--max-heap"},
 		{"--max-log-lines=-3", "--max-log-lines"},
+		{"--default-timers=0", "--default-timers"},
+		{"--max-stack=9000", "largest stackKiB is 9000 KiB"},
+		{"--max-value-depth=100000", "largest valueDepth is 100000"},
+		{"--queue-per-caller=-1", "queue per identity"},
 		{"--max-sessions=0", "--max-sessions"},
 		{"--max-message=0", "--max-message"},
 		{"--max-message=33554432", "the unit is MiB"},

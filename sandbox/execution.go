@@ -31,12 +31,14 @@ type execution struct {
 	modules *graph
 	erased  map[string]*erased // what was TypeScript, by file
 	timers  *timers
-	pending map[uint64]pending // calls of the host under way
+	console *console
+	pending map[uint64]pending // calls of the host under way, or that wait for their turn
+	turns   []worker.ToolCall  // those that wait, in order
 
-	calls, fetches             uint64
-	logLines, logBytes         int64
-	droppedLines, droppedBytes uint64
-	fault                      error // of the engine's or the library's, not of the program
+	calls, fetches uint64
+	inFlight       int64           // tool calls that the host has
+	reached        map[string]bool // limits that the program ran into and that did not end it
+	fault          error           // of the engine's or the library's, not of the program
 
 	inbox  inbox
 	listen func(until time.Time, heard func() bool) // waits for the parent; see lookout
@@ -122,7 +124,7 @@ func (e *execution) play(analyze entry.Analyze) ([]byte, *protocol.Error) {
 	if stop != nil {
 		return nil, stop
 	}
-	value, err := e.iso.Value(e.request.Limits.ResultBytes)
+	value, err := e.iso.Value(effective(e.request).ResultBytes)
 	if err != nil {
 		return nil, e.outcome(err)
 	}
@@ -130,9 +132,10 @@ func (e *execution) play(analyze entry.Analyze) ([]byte, *protocol.Error) {
 }
 
 func (e *execution) begin() error {
-	l := e.request.Limits
+	l := effective(e.request)
 	return e.iso.Begin(e.config(), v8.Limits{
-		HeapBytes: l.HeapBytes, BufferBytes: l.BufferBytes, MessageBytes: l.MessageBytes, Depth: protocol.MaxValueDepth, Nodes: protocol.MaxValueParts,
+		HeapBytes: l.HeapBytes, BufferBytes: l.BufferBytes, StackBytes: l.StackBytes, MessageBytes: l.MessageBytes,
+		Depth: int(l.ValueDepth), Nodes: int(l.ValueParts),
 	})
 }
 
@@ -216,10 +219,14 @@ func soon(due time.Time, timed, busy bool) (time.Time, bool) {
 func (e *execution) deliver() bool {
 	results := e.inbox.take()
 	for _, r := range results {
-		if _, ok := e.pending[r.Call]; !ok {
+		p, ok := e.pending[r.Call]
+		if !ok {
 			continue
 		}
 		delete(e.pending, r.Call)
+		if p.fetch == 0 {
+			e.nextTurn()
+		}
 		if err := e.iso.Resolve(r.Call, r.OK, r.Value); err != nil {
 			return true // stopped: the next turn says so
 		}

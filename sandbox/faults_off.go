@@ -2,8 +2,16 @@
 
 package sandbox
 
+import "github.com/executord/executord/ipc/worker"
+
 // onLog does nothing in a real worker; the build with faults gives it a meaning.
 func onLog(*execution, string) {}
 
 // baseURL is that of relative addresses: a program has none.
 func baseURL(*execution) string { return "" }
+
+// without tells that a layer of the limits is broken, which none is.
+func without(worker.Execute, string) bool { return false }
+
+// effective are the limits that V8 gets.
+func effective(request worker.Execute) worker.Limits { return request.Limits }

@@ -12,9 +12,13 @@ package sandbox
 import "C"
 
 import (
+	"math"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/executord/executord/ipc/worker"
 )
 
 // onLog makes a worker of this build die when a program prints "fault:NAME", after that line was sent: the suite's
@@ -24,6 +28,7 @@ func onLog(e *execution, text string) {
 	if !ok {
 		return
 	}
+	e.console.flush()
 	e.flush()
 	switch name {
 	case "abort":
@@ -55,4 +60,28 @@ func baseURL(e *execution) string {
 		return e.request.Name
 	}
 	return ""
+}
+
+// without tells that a layer of the limits is broken in this build: the program's name lists those, as in
+// "without:engine,watchdog". They are engine (V8 is not told to stop), watchdog (the worker does not end itself), heap
+// (V8's limits on heap and buffers are far), stack (so is that on the stack), rlimit (there is none), calls and turns
+// (tool calls are not counted), result (its size is not looked at), timers (nor their number).
+func without(request worker.Execute, layer string) bool {
+	list, ok := strings.CutPrefix(request.Name, "without:")
+	return ok && slices.Contains(strings.Split(list, ","), layer)
+}
+
+// effective are the limits that V8 gets.
+func effective(request worker.Execute) worker.Limits {
+	l := request.Limits
+	if without(request, "heap") {
+		l.HeapBytes, l.BufferBytes = spareHeapBytes, math.MaxInt64/2
+	}
+	if without(request, "stack") {
+		l.StackBytes = 1 << 40
+	}
+	if without(request, "result") {
+		l.ResultBytes = math.MaxInt64 / 2
+	}
+	return l
 }

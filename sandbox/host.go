@@ -19,35 +19,58 @@ func (e *execution) ToolCall(id uint64, provider string, path []string, args []b
 	if provider == "" {
 		return e.network(id, path, args)
 	}
-	if e.calls >= uint64(e.request.Limits.ToolCalls) {
+	if e.calls >= uint64(e.request.Limits.ToolCalls) && !without(e.request, "calls") {
 		e.dog.halt(protocol.ToolLimit, "")
 		return false
 	}
 	e.calls++
 	e.pending[id] = pending{name: provider + "." + strings.Join(path, ".")}
-	return e.send(worker.ToolCall{ID: e.request.ID, Call: id, Provider: provider, Path: path, Args: args}) == nil
+	call := worker.ToolCall{ID: e.request.ID, Call: id, Provider: provider, Path: path, Args: args}
+	if e.inFlight >= e.request.Limits.CallsInFlight && !without(e.request, "turns") {
+		e.reach("toolCallsInFlight")
+		e.turns = append(e.turns, call)
+		return true
+	}
+	e.inFlight++
+	return e.send(call) == nil
 }
 
-// Log sends a console line while the bounds on logs allow it, and counts what they do not.
-func (e *execution) Log(level, text string) {
-	n := int64(len(text))
-	if e.logLines >= e.request.Limits.LogLines || e.logBytes+n > e.request.Limits.LogBytes {
-		e.droppedLines++
-		e.droppedBytes += uint64(n)
+// nextTurn follows the answer to a tool call: one that waits may be made.
+func (e *execution) nextTurn() {
+	if len(e.turns) == 0 {
+		e.inFlight--
 		return
 	}
-	e.logLines++
-	e.logBytes += n
+	call := e.turns[0]
+	e.turns[0] = worker.ToolCall{}
+	e.turns = e.turns[1:]
+	_ = e.send(call)
+}
+
+// reach notes that the program ran into a limit that does not end it.
+func (e *execution) reach(limit string) {
+	if e.reached == nil {
+		e.reached = map[string]bool{}
+	}
+	e.reached[limit] = true
+}
+
+// Log prints a console line.
+func (e *execution) Log(level, text string) {
 	_, _, total := e.clocks.read()
-	_ = e.send(worker.Log{ID: e.request.ID, Level: level, Time: total, Text: text})
+	e.console.print(level, text, total)
 	onLog(e, text)
 }
 
 // maxTimer is the longest delay of the HTML standard's timers, whose delay is a signed 32-bit number.
 const maxTimer = math.MaxInt32 * time.Millisecond
 
-// TimerStart makes a timer.
+// TimerStart makes a timer, or returns 0 when too many are pending.
 func (e *execution) TimerStart(ms float64, repeat bool) uint32 {
+	if int64(len(e.timers.queue)) >= e.request.Limits.Timers && !without(e.request, "timers") {
+		e.reach("timers")
+		return 0
+	}
 	d := maxTimer
 	if ms < float64(math.MaxInt32) {
 		d = time.Duration(max(ms, 0) * float64(time.Millisecond))

@@ -161,7 +161,7 @@ func touchEach(file string) (map[string][]time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		limits := v8.Limits{HeapBytes: 64 << 20, BufferBytes: 64 << 20, Depth: protocol.MaxValueDepth, Nodes: protocol.MaxValueParts, MessageBytes: 1 << 20}
+		limits := v8.Limits{HeapBytes: 64 << 20, BufferBytes: 64 << 20, StackBytes: v8.DefaultStackBytes, Depth: protocol.MaxValueDepth, Nodes: protocol.MaxValueParts, MessageBytes: 1 << 20}
 		if err := iso.Begin(`{"providers":[]}`, limits); err != nil {
 			return 0, err
 		}

@@ -16,6 +16,9 @@ import (
 // tick is how long a program may keep its thread before another one hears the parent in its place.
 const tick = 20 * time.Millisecond
 
+// lookEvery is how often a busy program is looked at, for what is no clock.
+const lookEvery = 50 * time.Millisecond
+
 // lookout decides who hears the parent. While the loop waits it reads the channel itself, so that a result wakes the
 // one thread that needs it and no other. While a program keeps that thread, a second thread watches its clocks, and
 // once the program has been busy for a tick it reads the channel as well: a cancellation, or the parent's end, is then
@@ -167,7 +170,7 @@ func (l *lookout) tick(listening bool, seen uint64) (bool, uint64) {
 			l.arm(tick)
 		}
 	case listening:
-		l.arm(next)
+		l.arm(min(next, lookEvery))
 	case turn == seen && l.ears.TryLock():
 		listening = true
 		l.arm(next)

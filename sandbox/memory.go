@@ -2,16 +2,18 @@ package sandbox
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/executord/executord/ipc/worker"
 )
 
-// dataSlack is what a program may make the process map beyond its heap and buffers: V8's zones, code and copies of
-// values. The pool allows less of it to be resident (Config.MemorySlackBytes), with a kinder ending; this stops what is
-// too fast for its looks.
-const dataSlack = 200 << 20
+// dataSlack is what a program may make the process map beyond what may be resident: the pool's ending is kinder, and this
+// stops what is too fast for its looks.
+const dataSlack = 72 << 20
 
 // memory reads and bounds the process's own memory. The files are opened once, before any program runs.
 type memory struct {
@@ -43,13 +45,25 @@ func (m *memory) read() (resident, data uint64) {
 	return r * page, d * page
 }
 
-// bound sets RLIMIT_DATA for a program with these limits. It stops what V8's own limits do not count: resizable
-// buffers, WebAssembly memories, parser zones. RLIMIT_AS cannot be used: V8 reserves terabytes of addresses.
-func (m *memory) bound(heap, buffers int64) {
-	if m.idle == 0 {
+// bound sets RLIMIT_DATA for a program. It stops what V8's own limits do not count: shared buffers, V8's zones, code,
+// copies of values. RLIMIT_AS cannot be used: V8 reserves terabytes of
+// addresses.
+func (m *memory) bound(request worker.Execute) {
+	if m.idle == 0 || without(request, "rlimit") {
 		return
 	}
-	limit := m.idle + 2*uint64(heap) + uint64(buffers) + dataSlack
+	l := request.Limits
+	m.set(m.idle + 2*uint64(l.HeapBytes) + uint64(l.BufferBytes) + uint64(l.SlackBytes) + dataSlack)
+}
+
+// lift takes the bound away: what comes next is not the program's.
+func (m *memory) lift() {
+	if m.idle != 0 {
+		m.set(math.MaxUint64)
+	}
+}
+
+func (m *memory) set(limit uint64) {
 	var now unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_DATA, &now) != nil {
 		return

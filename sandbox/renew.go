@@ -59,6 +59,7 @@ func (r *renewal) look() (leave bool, next time.Duration) {
 func (s *server) renew(used *v8.Isolate) {
 	s.renewal.start()
 	s.lookout.arm(tick)
+	s.memory.lift()
 	err := s.restore()
 	if err == nil {
 		err = used.Close()

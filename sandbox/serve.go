@@ -3,8 +3,10 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	goruntime "runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -141,13 +143,13 @@ func (s *server) execute(request worker.Execute, cancel *worker.Cancel) {
 	s.spare = nil
 	clocks := newClocks(request.Limits, s.thread)
 	e := &execution{
-		services: s.services.begin(), request: request, iso: iso, send: s.conn.Send, flush: func() { _ = s.conn.Flush() }, clocks: clocks, modules: newGraph(request.Name, request.Modules), timers: newTimers(),
+		services: s.services.begin(), request: request, iso: iso, send: s.conn.Send, flush: func() { _ = s.conn.Flush() }, clocks: clocks, console: newConsole(request.ID, request.Limits, s.conn.Send), modules: newGraph(request.Name, request.Modules), timers: newTimers(),
 		pending: map[uint64]pending{}, listen: s.lookout.wait,
 	}
 	s.spareFor.execution = e
 	s.active.Store(iso)
 	e.dog = &watchdog{clocks: clocks, stop: s.terminate, die: s.die}
-	s.memory.bound(request.Limits.HeapBytes, request.Limits.BufferBytes)
+	s.memory.bound(request)
 	s.current.Store(e)
 	if cancel != nil {
 		e.dog.halt(protocol.Cancelled, cancel.Reason)
@@ -174,7 +176,8 @@ func (s *server) report(e *execution, r worker.Result) {
 	if stats, err := e.iso.Stats(); err == nil {
 		r.PeakHeapBytes = stats.PeakHeapBytes
 	}
-	r.ToolCalls, r.DroppedLines, r.DroppedBytes = e.calls, e.droppedLines, e.droppedBytes
+	r.ToolCalls, r.Reached = e.calls, slices.Sorted(maps.Keys(e.reached))
+	e.console.flush()
 	if err := s.conn.Send(r); errors.Is(err, worker.ErrTooLarge) {
 		r.Value, r.Error = nil, marshalError(protocol.Errorf(protocol.ResultTooLarge, "result is larger than a message may be"))
 		_ = s.conn.Send(r)
@@ -204,7 +207,16 @@ func (s *server) terminate() {
 	if iso == s.analyzer {
 		s.spoilt.Store(true)
 	}
-	iso.Terminate()
+	if e := s.current.Load(); e == nil || !without(e.request, "engine") {
+		iso.Terminate()
+	}
+}
+
+// countBuffers has the program's isolate count what V8 does not refuse.
+func (s *server) countBuffers() {
+	if iso := s.active.Load(); iso != nil && iso != s.analyzer {
+		iso.CountBuffers()
+	}
 }
 
 // die ends the process of an execution that the engine would not stop. What it printed is sent first.
@@ -216,11 +228,16 @@ func (s *server) die(reason protocol.Type, detail string) {
 	if status == 0 {
 		status = worker.ExitFatal
 	}
-	if e := s.current.Load(); e != nil {
-		_ = s.conn.Send(worker.LastWord{ID: e.request.ID, Type: string(reason), Detail: stopMessage(e, reason, detail)})
+	e := s.current.Load()
+	if e != nil && without(e.request, "watchdog") {
+		return
 	}
 	flushed := make(chan struct{})
 	go func() {
+		if e != nil {
+			e.console.flush()
+			_ = s.conn.Send(worker.LastWord{ID: e.request.ID, Type: string(reason), Detail: stopMessage(e, reason, detail)})
+		}
 		_ = s.conn.Flush()
 		close(flushed)
 	}()
@@ -257,6 +274,7 @@ func (s *server) hear(m worker.Message) {
 // look watches the execution under way, and what comes after it.
 func (s *server) look() time.Duration {
 	if e := s.current.Load(); e != nil {
+		s.countBuffers()
 		return e.dog.look()
 	}
 	return s.lookAtRenewal()

@@ -61,7 +61,7 @@ func makeCache(blob []byte, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer iso.Close()
-	if err := iso.Begin(`{"providers":[]}`, v8.Limits{HeapBytes: 256 << 20, BufferBytes: 64 << 20, Depth: protocol.MaxValueDepth, Nodes: protocol.MaxValueParts, MessageBytes: 1 << 20}); err != nil {
+	if err := iso.Begin(`{"providers":[]}`, v8.Limits{HeapBytes: 256 << 20, BufferBytes: 64 << 20, StackBytes: v8.DefaultStackBytes, Depth: protocol.MaxValueDepth, Nodes: protocol.MaxValueParts, MessageBytes: 1 << 20}); err != nil {
 		return nil, err
 	}
 	if err := iso.Run("warm.js", runtime.PartWarm(name), false, nil); err != nil {

@@ -182,7 +182,9 @@ type end struct {
 func defaultLimits() worker.Limits {
 	return worker.Limits{
 		CPU: 10 * time.Second, Wall: 30 * time.Second, Total: 40 * time.Second, HeapBytes: 64 << 20, BufferBytes: 64 << 20,
-		ResultBytes: 8 << 20, LogBytes: 1 << 20, LogLines: 1000, ToolCalls: 1000, MessageBytes: 8 << 20,
+		SlackBytes: 200 << 20, StackBytes: 984 << 10, ResultBytes: 8 << 20, MessageBytes: 8 << 20,
+		ValueDepth: protocol.MaxValueDepth, ValueParts: protocol.MaxValueParts, LogBytes: 1 << 20, LogLines: 1000,
+		ToolCalls: 1000, CallsInFlight: 1000, Timers: 10_000,
 	}
 }
 

@@ -3,7 +3,7 @@ package pool
 import (
 	"bytes"
 	"errors"
-	"fmt"
+	"math"
 	"runtime/debug"
 	"sync"
 
@@ -18,45 +18,40 @@ const maxThrownText = 64 << 10
 // toolCall checks one call of the program's and lets it be answered on a goroutine of its own. The error is a
 // violation.
 func (r *run) toolCall(c worker.ToolCall) error {
-	if err := protocol.Check(c.Args, bounds(r.pool.config.MessageBytes)); err != nil {
+	if err := protocol.Check(c.Args, bounds(math.MaxInt, 1, r.limits)); err != nil { // the frame bounds its length
 		return violationf("arguments of a tool call: %v", err)
 	}
 	if args := bytes.TrimLeft(c.Args, " \t\r\n"); args[0] != '[' {
 		return violationf("arguments of a tool call that are no array")
 	}
-	accepted, err := r.admitCall(c)
+	call, refused, err := r.admitCall(c)
 	switch {
-	case err != nil:
+	case err != nil || call == nil:
 		return err
-	case accepted == callIgnored:
-	case accepted == callRefused:
-		// Not on this goroutine, for sending may have to wait.
-		go r.answer(c, nil, &protocol.ThrownError{
-			Name:    "RangeError",
-			Message: fmt.Sprintf("the arguments of all tool calls under way would have more than %d bytes", r.pool.config.InFlightBytes),
-		})
+	case refused != nil:
+		r.answer(call, nil, refused)
 	case r.req.Start != nil:
-		r.start(c)
+		r.start(c, call)
 	default:
 		r.starting.Add(1)
-		go r.call(c)
+		go r.call(c, call)
 	}
 	return nil
 }
 
 // start hands a call to a host that answers later.
-func (r *run) start(c worker.ToolCall) {
+func (r *run) start(c worker.ToolCall, call *hostCall) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.pool.log.Error("tool callback panicked", "execution", r.execution, "panic", p, "stack", string(debug.Stack()))
-			r.answer(c, nil, &protocol.ThrownError{Message: "the host could not answer the call"})
+			r.answer(call, nil, &protocol.ThrownError{Message: "the host could not answer the call"})
 		}
 	}()
 	var once sync.Once
 	r.req.Start(r.ctx, r.executorCall(c), func(value protocol.Value, err error) {
 		once.Do(func() {
 			value, thrown := r.judge(value, err)
-			r.answer(c, value, thrown)
+			r.answer(call, value, thrown)
 		})
 	})
 }
@@ -65,46 +60,32 @@ func (r *run) executorCall(c worker.ToolCall) executor.ToolCall {
 	return executor.ToolCall{Execution: r.execution, Call: c.Call, Provider: c.Provider, Path: c.Path, Args: c.Args}
 }
 
-// admission of a tool call.
-type admission uint8
-
-const (
-	callIgnored  admission = iota // the run ended
-	callRefused                   // too much under way; answered with an error
-	callAccepted                  // to be answered by the host
-)
-
-// admitCall accounts for a call.
-func (r *run) admitCall(c worker.ToolCall) (admission, error) {
+// admitCall accounts for a call; nil when the run ended. A refusal is thrown in the program.
+func (r *run) admitCall(c worker.ToolCall) (call *hostCall, refused *protocol.ThrownError, violation error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended || r.verdict != nil {
-		return callIgnored, nil
+		return nil, nil, nil
 	}
 	if r.tools == nil {
 		r.tools = newToolset(r.req.Providers)
 	}
 	switch {
-	case c.Call <= r.lastCall:
-		return 0, violationf("tool call %d after %d", c.Call, r.lastCall)
-	case r.calls >= r.limits.ToolCalls:
-		return 0, violationf("more than %d tool calls", r.limits.ToolCalls)
+	case c.Call <= r.lastTool:
+		return nil, nil, violationf("tool call %d after %d", c.Call, r.lastTool)
 	case !r.tools.has(c.Provider, c.Path):
-		return 0, violationf("a call of a tool that the request does not announce")
+		return nil, nil, violationf("a call of a tool that the request does not announce")
 	}
-	r.lastCall = c.Call
-	r.calls++
-	r.await(int64(len(c.Args)))
-	if r.inFlight > r.pool.config.InFlightBytes {
-		return callRefused, nil
-	}
-	return callAccepted, nil
+	r.lastTool = c.Call
+	call = &hostCall{kind: toolKind, number: c.Call, size: int64(len(c.Args)), provider: c.Provider, path: c.Path}
+	refused, violation = r.govern.hostCall(r.pool.outside.now(), call)
+	return call, refused, violation
 }
 
 // call asks the host and answers the worker.
-func (r *run) call(c worker.ToolCall) {
+func (r *run) call(c worker.ToolCall, call *hostCall) {
 	value, thrown := r.ask(c)
-	r.answer(c, value, thrown)
+	r.answer(call, value, thrown)
 }
 
 // over tells that the run ended: nothing may be asked or answered any more.
@@ -137,11 +118,14 @@ func (r *run) judge(value protocol.Value, err error) (protocol.Value, *protocol.
 	if value == nil {
 		return protocol.UndefinedValue, nil
 	}
-	if err := protocol.Check(value, bounds(r.pool.config.MessageBytes)); err != nil {
+	if err := protocol.Check(value, r.valueBounds()); err != nil {
 		return nil, &protocol.ThrownError{Name: "RangeError", Message: "the host's answer cannot be passed on: " + err.Error()}
 	}
 	return value, nil
 }
+
+// valueBounds are those of one value that the host hands to the program.
+func (r *run) valueBounds() protocol.Bounds { return bounds(r.limits.MessageBytes, 1, r.limits) }
 
 // thrown is err as the program gets it, bounded.
 func (r *run) thrown(err error) *protocol.ThrownError {
@@ -150,37 +134,20 @@ func (r *run) thrown(err error) *protocol.ThrownError {
 		return &protocol.ThrownError{Message: clip(err.Error(), maxThrownText)}
 	}
 	own := protocol.ThrownError{Name: clip(t.Name, maxDetail), Message: clip(t.Message, maxThrownText), Code: clip(t.Code, maxDetail)}
-	if t.Thrown != nil && protocol.Check(t.Thrown, bounds(r.pool.config.MessageBytes)) == nil {
+	if t.Thrown != nil && protocol.Check(t.Thrown, r.valueBounds()) == nil {
 		own.Thrown = t.Thrown
 	}
 	return &own
 }
 
-// await counts a call of size bytes that the program waits for: its clock stands. r.mu is held.
-func (r *run) await(size int64) {
-	if r.waiting++; r.waiting == 1 {
-		r.guest.pause(r.pool.outside.now())
-	}
-	r.inFlight += size
-}
-
-// answered undoes await. r.mu is held.
-func (r *run) answered(size int64) {
-	r.inFlight -= size
-	if r.waiting--; r.waiting == 0 {
-		r.guest.start(r.pool.outside.now())
-	}
-}
-
-// answer sends the result of a call unless the run ended, and gives the guest's clock back its time.
-func (r *run) answer(c worker.ToolCall, value protocol.Value, thrown *protocol.ThrownError) {
+// answer gives the guest's clock back its time and sends the result of a call, unless the run ended. The books come first:
+// the worker may act on the answer at once.
+func (r *run) answer(c *hostCall, value protocol.Value, thrown *protocol.ThrownError) {
 	if r.over() {
 		return
 	}
-	r.reply(c.Call, value, thrown)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answered(int64(len(c.Args)))
+	r.govern.answered(r.pool.outside.now(), c, thrown == nil)
+	r.reply(c.number, value, thrown)
 }
 
 // reply sends the result of a call to the worker.
@@ -194,7 +161,14 @@ func (r *run) reply(call uint64, value protocol.Value, thrown *protocol.ThrownEr
 	}
 	switch err := r.m.conn.TrySend(m); {
 	case errors.Is(err, worker.ErrQueueFull): // the worker reads slowly; whoever answers has others to serve
-		go func() { _ = r.m.conn.Send(m) }()
+		n := int64(len(m.Value))
+		if r.unread.Add(n) > r.pool.config.InFlightBytes {
+			r.condemn(unresponsive("the worker does not read its channel"))
+		}
+		go func() {
+			_ = r.m.conn.Send(m)
+			r.unread.Add(-n)
+		}()
 	default: // a channel that broke ends the run through its reader
 	}
 }

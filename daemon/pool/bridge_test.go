@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -134,7 +135,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 
 func TestInFlightBound(t *testing.T) {
 	c := testConfig()
-	c.MessageBytes, c.InFlightBytes = 1000, 1500
+	c.Limits.MessageBytes, c.MaxLimits.MessageBytes, c.InFlightBytes = 1000, 1000, 1500
 	b := insideBench(t, c)
 	release := make(chan struct{})
 	r := script("fire 1", "big 900", "return 1")
@@ -152,28 +153,44 @@ func TestInFlightBound(t *testing.T) {
 		t.Errorf("over the bound: %s %v", out.Value, out.Error)
 	}
 	close(release)
-	over := script("big 1000")
-	want(t, b.run(over), protocol.WorkerCrashed, "protocol")
+	if out := b.run(script("big 1000")); out.Error == nil || !strings.Contains(string(out.Error.Cause), "more than 1000") {
+		t.Errorf("over the bound of one: %s %v", out.Value, out.Error)
+	}
 	b.works()
 }
 
+// TestLogsAreHeard: the outcome has the first and the last lines. A listener hears lines as they come up to the bound, and
+// then the last.
 func TestLogsAreHeard(t *testing.T) {
 	b := insideBench(t, testConfig())
 	var heard []protocol.Log
 	r := script("logs 200", "return 1")
 	r.OnLog = func(l protocol.Log) { heard = append(heard, l) }
 	out := b.run(r)
-	if len(heard) != 101 || len(out.Logs) != 101 {
-		t.Fatalf("%d lines heard, %d in the outcome", len(heard), len(out.Logs))
-	}
-	last := out.Logs[100]
-	if last.Truncated == nil || *last.Truncated != (protocol.Truncated{Lines: 100, Bytes: 800}) || last.Level != protocol.LevelWarn {
-		t.Errorf("marker %+v, %+v", last, last.Truncated)
-	}
-	for i := range out.Logs[:100] {
-		if heard[i].Text != out.Logs[i].Text {
-			t.Errorf("line %d: %q and %q", i, heard[i].Text, out.Logs[i].Text)
+	checkLogs := func(name string, logs []protocol.Log, head int, lost protocol.Truncated) {
+		t.Helper()
+		if len(logs) != head+1+50 {
+			t.Fatalf("%s: %d lines", name, len(logs))
 		}
+		for i, l := range logs {
+			number := i
+			if i == head {
+				if l.Truncated == nil || *l.Truncated != lost || l.Level != protocol.LevelWarn {
+					t.Errorf("%s: marker %+v, %+v", name, l, l.Truncated)
+				}
+				continue
+			} else if i > head {
+				number = 200 - len(logs) + i
+			}
+			if l.Text != fmt.Sprintf("line %d", number) {
+				t.Errorf("%s: line %d is %q", name, i, l.Text)
+			}
+		}
+	}
+	checkLogs("outcome", out.Logs, 50, protocol.Truncated{Lines: 100, Bytes: 50*7 + 50*8})
+	checkLogs("stream", heard, 100, protocol.Truncated{Lines: 50, Bytes: 50 * 8})
+	if n := b.Stats().Totals.Limits["logLines"]; n != 1 {
+		t.Errorf("counted %d times", n)
 	}
 }
 
@@ -202,17 +219,24 @@ func TestSlowListener(t *testing.T) {
 // TestE5: logs are bounded by bytes too, whatever the worker says it left out.
 func TestE5(t *testing.T) {
 	b := insideBench(t, testConfig())
-	r := script("log 0123456789", "log 0123456789", "log x", "drop")
-	r.Limits.LogBytes = 15
+	r := script("log 012", "log 0123456789", "log éééééééééé", "drop")
+	r.Limits.LogBytes = 16
 	out := b.run(r)
-	if len(out.Logs) != 2 || out.Logs[0].Text != "0123456789" {
-		t.Fatalf("logs %+v", out.Logs)
+	if got := texts(out); len(got) != 3 || got[0] != "012" || got[2] != "last" {
+		t.Fatalf("logs %q", got)
 	}
 	if got := out.Logs[1].Truncated; got == nil || got.Lines != protocol.MaxLimit || got.Bytes != protocol.MaxLimit {
 		t.Errorf("marker %+v", got)
 	}
 	if _, err := json.Marshal(out); err != nil {
 		t.Error(err)
+	}
+	// One line that is too long is cut.
+	r = script("log 012", "log ééééééééééééé")
+	r.Limits.LogBytes = 16
+	out = b.run(r)
+	if got := texts(out); len(got) != 3 || got[0] != "012" || got[2] != "éééééé" || *out.Logs[1].Truncated != (protocol.Truncated{Bytes: 14}) {
+		t.Errorf("logs %q, %+v", got, out.Logs)
 	}
 }
 

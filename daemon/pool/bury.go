@@ -28,7 +28,7 @@ func (m *member) bury(err error) {
 	if r != nil {
 		out = r.fail(exit, func(cancelled *verdict) *verdict { return m.lastVerdict(r, err, exit, cancelled) })
 	}
-	m.pool.left(m, r, death{err: err, exit: exit, typ: typeOf(out)})
+	m.pool.left(m, r, out, death{err: err, exit: exit, typ: typeOf(out)})
 	if out != nil {
 		r.finish(out)
 	}
@@ -47,10 +47,23 @@ func (d death) spent() bool {
 }
 
 func typeOf(out *protocol.Outcome) protocol.Type {
-	if out == nil {
+	if out == nil || out.Error == nil {
 		return ""
 	}
 	return out.Error.Type
+}
+
+// endedBy is the layer that ended a run which took its worker along, err being why the worker ended.
+func (r *run) endedBy(err error) Layer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.verdict != nil:
+		return LayerSupervisor
+	case mustKill(err) || errors.Is(err, errLingers) || errors.Is(err, errRetired):
+		return LayerContract
+	}
+	return LayerWorker
 }
 
 // reap closes the channel and returns how the process ended. Err is why, and comes back as errLingers for a process
@@ -103,7 +116,7 @@ func (m *member) lastVerdict(r *run, err error, exit ExitState, cancelled *verdi
 	var v *violation
 	switch {
 	case errors.As(err, &v):
-		return crashed("protocol", v.Error())
+		return v.verdict(r.limits)
 	case errors.Is(err, errLingers):
 		return crashed("protocol", err.Error())
 	case errors.Is(err, errSilent) && m.word == nil, errors.Is(err, errDeaf):

@@ -28,9 +28,7 @@ type Config struct {
 	Limits    protocol.Limits // where a request names none
 	MaxLimits protocol.Limits // a request's are lowered to these
 
-	MessageBytes     int64 // arguments of one tool call, and its answer; one request of a fetch
-	InFlightBytes    int64 // arguments of all tool calls and requests of all fetches under way in one execution; more is refused to the program
-	MemorySlackBytes int64 // resident memory of a process beyond its state at rest, twice the heap and the buffers
+	InFlightBytes int64 // arguments of all tool calls and requests of all fetches under way in one execution; more is refused to the program
 
 	// Direct performs the exchanges of requests with network "direct"; nil refuses those. See daemon/egress.
 	Direct executor.Fetch
@@ -48,67 +46,28 @@ func Defaults() Config {
 		Workers: cpus, Queue: 4 * cpus, QueuePerIdentity: 4 * cpus, QueueTimeout: 30 * time.Second,
 		WorkerMaxExecutions: 1000, WorkerMaxAge: time.Hour, WorkerMaxGrowthBytes: 256 << 20,
 		SpawnTimeout: 10 * time.Second, HeartbeatTimeout: 5 * time.Second,
-		Limits: protocol.Limits{
-			CPUMs: 5_000, WallMs: 10_000, TotalMs: 60_000, HeapMiB: 64, BufferMiB: 64,
-			ResultBytes: 8 << 20, LogBytes: 1 << 20, LogLines: 10_000, ToolCalls: 1_000,
-			Fetches: 100, FetchBytes: 32 << 20,
-		},
-		MaxLimits: protocol.Limits{
-			CPUMs: 60_000, WallMs: 300_000, TotalMs: 900_000, HeapMiB: 512, BufferMiB: 512,
-			ResultBytes: 32 << 20, LogBytes: 16 << 20, LogLines: 100_000, ToolCalls: 100_000,
-			Fetches: 10_000, FetchBytes: 1 << 30,
-		},
-		MessageBytes: 8 << 20, InFlightBytes: 256 << 20, MemorySlackBytes: 128 << 20,
-		Logger: slog.New(slog.DiscardHandler),
+		Limits:        limitsOf(func(f limit) int64 { return f.usual }),
+		MaxLimits:     limitsOf(func(f limit) int64 { return f.highest }),
+		InFlightBytes: 256 << 20,
+		Logger:        slog.New(slog.DiscardHandler),
 	}
-}
-
-// limit is one field of protocol.Limits with the largest number that the pool can work with.
-type limit struct {
-	name string
-	at   func(*protocol.Limits) *int64
-	most int64
-	unit string
 }
 
 const (
-	maxMs       = int64(7 * 24 * time.Hour / time.Millisecond)
-	maxMiB      = 1 << 20 // 1 TiB: more is a number in the wrong unit
-	maxBytes    = 1 << 30
-	maxCount    = 1 << 30
-	maxWorkers  = 4096
-	maxQueue    = 1 << 20
-	frameMargin = 1 << 20 // of a frame beyond its largest field
+	maxWorkers = 4096
+	maxQueue   = 1 << 20
 )
-
-var limits = []limit{
-	{"cpuMs", func(l *protocol.Limits) *int64 { return &l.CPUMs }, maxMs, "milliseconds"},
-	{"wallMs", func(l *protocol.Limits) *int64 { return &l.WallMs }, maxMs, "milliseconds"},
-	{"totalMs", func(l *protocol.Limits) *int64 { return &l.TotalMs }, maxMs, "milliseconds"},
-	{"heapMiB", func(l *protocol.Limits) *int64 { return &l.HeapMiB }, maxMiB, "MiB"},
-	{"bufferMiB", func(l *protocol.Limits) *int64 { return &l.BufferMiB }, maxMiB, "MiB"},
-	{"resultBytes", func(l *protocol.Limits) *int64 { return &l.ResultBytes }, maxBytes, "bytes"},
-	{"logBytes", func(l *protocol.Limits) *int64 { return &l.LogBytes }, maxBytes, "bytes"},
-	{"logLines", func(l *protocol.Limits) *int64 { return &l.LogLines }, maxCount, "lines"},
-	{"toolCalls", func(l *protocol.Limits) *int64 { return &l.ToolCalls }, maxCount, "calls"},
-	{"fetches", func(l *protocol.Limits) *int64 { return &l.Fetches }, maxCount, "exchanges"},
-	{"fetchBytes", func(l *protocol.Limits) *int64 { return &l.FetchBytes }, 1 << 40, "bytes"},
-}
-
-// effective is what is in force for a request that asks for l.
-func (c *Config) effective(l protocol.Limits) protocol.Limits {
-	for _, f := range limits {
-		p := f.at(&l)
-		if *p <= 0 {
-			*p = *f.at(&c.Limits)
-		}
-		*p = min(*p, *f.at(&c.MaxLimits))
-	}
-	return l
-}
 
 // check returns all faults at once.
 func (c *Config) check() error {
+	if c.Launcher == nil {
+		return errors.Join(c.Check(), errors.New("cannot make pool: there is no launcher"))
+	}
+	return c.Check()
+}
+
+// Check returns all faults at once, but for a missing Launcher. New checks too.
+func (c *Config) Check() error {
 	var faults []error
 	between := func(name string, got, least, most int64, unit string) {
 		if got < least || got > most {
@@ -125,9 +84,7 @@ func (c *Config) check() error {
 	between("queue per identity", int64(c.QueuePerIdentity), 0, int64(max(c.Queue, 0)), "requests")
 	between("worker max executions", int64(c.WorkerMaxExecutions), 1, maxCount, "executions")
 	between("worker max growth", c.WorkerMaxGrowthBytes, 1<<20, 1<<40, "bytes")
-	between("message size", c.MessageBytes, 1, worker.DefaultFrameBytes-frameMargin, "bytes")
-	between("in-flight size", c.InFlightBytes, c.MessageBytes, 1<<40, "bytes")
-	between("memory slack", c.MemorySlackBytes, 1<<20, 1<<40, "bytes")
+	between("in-flight size", c.InFlightBytes, c.MaxLimits.MessageBytes, 1<<40, "bytes")
 	within("queue timeout", c.QueueTimeout, 24*time.Hour)
 	within("worker max age", c.WorkerMaxAge, 365*24*time.Hour)
 	within("spawn timeout", c.SpawnTimeout, 10*time.Minute)
@@ -136,11 +93,9 @@ func (c *Config) check() error {
 		faults = append(faults, fmt.Errorf("heartbeat timeout is %s, workers speak every %s", c.HeartbeatTimeout, worker.HeartbeatInterval))
 	}
 	for _, f := range limits {
-		between("largest "+f.name, *f.at(&c.MaxLimits), 1, f.most, f.unit)
-		between("default "+f.name, *f.at(&c.Limits), 1, *f.at(&c.MaxLimits), f.unit)
-	}
-	if c.Launcher == nil {
-		faults = append(faults, errors.New("there is no launcher"))
+		most := *c.MaxLimits.Field(f.name)
+		between("largest "+f.name, most, f.least, f.most, f.unit)
+		between("default "+f.name, *c.Limits.Field(f.name), f.least, most, f.unit)
 	}
 	if len(faults) == 0 {
 		return nil
@@ -150,5 +105,5 @@ func (c *Config) check() error {
 
 // frameBytes is the largest frame that an honest worker sends.
 func (c *Config) frameBytes() int {
-	return int(max(c.MaxLimits.ResultBytes, c.MaxLimits.LogBytes, c.MessageBytes) + frameMargin)
+	return int(max(c.MaxLimits.ResultBytes, c.MaxLimits.LogBytes, c.MaxLimits.MessageBytes) + frameMargin)
 }

@@ -95,7 +95,6 @@ var lies = []struct {
 	{"result without anything", []string{"empty"}},
 	{"result with everything", []string{"both"}},
 	{"value that is no JSON", []string{"return {"}},
-	{"value over the limit", []string{"giant 1048577"}},
 	{"frame over the limit", []string{"raw ffffffff86"}},
 	{"empty frame", []string{"raw 00000000"}},
 	{"unknown kind", []string{"raw 01000000ff"}},
@@ -114,7 +113,6 @@ var lies = []struct {
 	{"call without a number", []string{"callnumber 0", "hang"}},
 	{"call with a number twice", []string{"callnumber 1", "callnumber 1", "hang"}},
 	{"call with a smaller number", []string{"callnumber 2", "callnumber 1", "hang"}},
-	{"calls over the limit", []string{"fire 21", "hang"}},
 	{"call of an unknown provider", []string{"call nobody.x []"}},
 	{"call of an unknown tool", []string{"call db.users.drop []"}},
 	{"call of a path where names are announced", []string{"call tools.a.b []"}},
@@ -123,6 +121,44 @@ var lies = []struct {
 	{"arguments that are no array", []string{"callargs {}", "hang"}},
 	{"no arguments", []string{"callargs", "hang"}},
 	{"channel closed, process stays", []string{"close"}},
+}
+
+// TestLimitsOfTheContract: a worker that lets its program pass a limit costs it the ending of that limit, and the worker its
+// life.
+func TestLimitsOfTheContract(t *testing.T) {
+	b := childBench(t, testConfig())
+	for i, c := range []struct {
+		name   string
+		script []string
+		limits protocol.Limits
+		typ    protocol.Type
+		counts string
+	}{
+		{"value", []string{"giant 1048577"}, protocol.Limits{}, protocol.ResultTooLarge, "resultBytes"},
+		{"calls", []string{"fire 21", "hang"}, protocol.Limits{}, protocol.ToolLimit, "toolCalls"},
+		{"calls at once", []string{"fire 3", "hang"}, protocol.Limits{ToolCallsInFlight: 2}, protocol.ToolLimit, "toolCalls"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := script(append([]string{"log before"}, c.script...)...)
+			r.Limits = c.limits
+			r.Call = func(ctx context.Context, _ executor.ToolCall) (protocol.Value, error) {
+				<-ctx.Done()
+				return nil, nil
+			}
+			out := b.run(r)
+			want(t, out, c.typ, "")
+			if got := texts(out); !slices.Equal(got, []string{"before"}) {
+				t.Errorf("logs %q", got)
+			}
+			if n := b.count(WorkerStopped); n != i+1 {
+				t.Errorf("%d workers stopped", n)
+			}
+			if s := b.Stats(); s.Totals.Limits[c.counts] == 0 || s.Totals.Layers[LayerContract] != uint64(i+1) {
+				t.Errorf("totals %+v", s.Totals)
+			}
+			b.works()
+		})
+	}
 }
 
 func TestLies(t *testing.T) {
@@ -162,10 +198,10 @@ func TestClocks(t *testing.T) {
 		reason      string
 		least, most time.Duration
 	}{
-		{"total", []string{"hang"}, protocol.Limits{TotalMs: 100}, protocol.TotalTimeout, "", 450 * time.Millisecond, 900 * time.Millisecond},
-		{"total of one millisecond", []string{"hang"}, protocol.Limits{TotalMs: 1}, protocol.TotalTimeout, "", 350 * time.Millisecond, 800 * time.Millisecond},
-		{"wall", []string{"hang"}, protocol.Limits{WallMs: 100}, protocol.WallTimeout, "", 450 * time.Millisecond, 900 * time.Millisecond},
-		{"cpu", []string{"spin"}, protocol.Limits{CPUMs: 100}, protocol.CPUTimeout, "", 500 * time.Millisecond, 3 * time.Second},
+		{"total", []string{"hang"}, protocol.Limits{TotalMs: 100}, protocol.TotalTimeout, "", 325 * time.Millisecond, 800 * time.Millisecond},
+		{"total of one millisecond", []string{"hang"}, protocol.Limits{TotalMs: 1}, protocol.TotalTimeout, "", 225 * time.Millisecond, 700 * time.Millisecond},
+		{"wall", []string{"hang"}, protocol.Limits{WallMs: 100}, protocol.WallTimeout, "", 325 * time.Millisecond, 800 * time.Millisecond},
+		{"cpu", []string{"spin"}, protocol.Limits{CPUMs: 100}, protocol.CPUTimeout, "", 275 * time.Millisecond, 3 * time.Second},
 		{"memory", []string{"grow 400"}, protocol.Limits{HeapMiB: 8, BufferMiB: 8}, protocol.MemoryLimit, "", 0, 8 * time.Second},
 		{"silence", []string{"silent"}, protocol.Limits{}, protocol.WorkerCrashed, "unresponsive", 700 * time.Millisecond, 3 * time.Second},
 		{"half a frame", []string{"raw ff00000086"}, protocol.Limits{TotalMs: 300}, protocol.TotalTimeout, "", 500 * time.Millisecond, 2 * time.Second},

@@ -33,6 +33,8 @@ type Event struct {
 	Reason    string        // as protocol.Error.Reason
 	Detail    string        // for the operator: an error, the end of the worker's stderr
 	Took      time.Duration // start to ready, or dispatch to end
+	Layer     Layer         // who ended the execution
+	Late      time.Duration // from the deadline of an execution until its worker was killed for it
 }
 
 // emit tells OnEvent. No lock may be held.

@@ -240,8 +240,7 @@ func (f *fake) step(m worker.Execute, verb, arg string) bool {
 		f.result(m, arg)
 		return true
 	case "drop":
-		f.send(worker.Result{ID: m.ID, Value: []byte("1"), DroppedLines: 1 << 63, DroppedBytes: 1 << 63})
-		return true
+		f.send(worker.Log{ID: m.ID, Level: "log", Text: "last", SkippedLines: 1 << 63, SkippedBytes: 1 << 63})
 	case "throw":
 		f.fault(m, arg)
 		return true

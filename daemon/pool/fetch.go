@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime/debug"
 
 	"github.com/executord/executord/ipc/executor"
@@ -28,8 +29,7 @@ type exchange struct {
 	cancel context.CancelFunc
 
 	// Guarded by run.mu.
-	call uint64        // that waits for an answer, 0 when none does
-	size int64         // what it counts for among what is in flight
+	call *hostCall     // that waits for an answer, nil when none does
 	body io.ReadCloser // once the head was answered
 }
 
@@ -61,7 +61,7 @@ func (r *run) fetch(m worker.Fetch) error {
 	if perform == nil {
 		return violationf("a fetch without a network")
 	}
-	request, err := protocol.DecodeFetchRequest(m.Request, bounds(r.pool.config.MessageBytes))
+	request, err := protocol.DecodeFetchRequest(m.Request, bounds(math.MaxInt, 1, r.limits)) // the frame bounds its length
 	if err != nil {
 		return violationf("request of a fetch: %v", err)
 	}
@@ -86,21 +86,18 @@ func (r *run) admitFetch(m worker.Fetch, request *protocol.FetchRequest) (f *exc
 		return nil, nil, violationf("fetch call %d after %d", m.Call, r.lastCall)
 	case m.Fetch <= r.lastFetch:
 		return nil, nil, violationf("fetch %d after %d", m.Fetch, r.lastFetch)
-	case r.fetches >= r.limits.Fetches:
-		return nil, nil, violationf("more than %d fetches", r.limits.Fetches)
 	}
-	f = &exchange{number: m.Fetch, call: m.Call, size: int64(len(m.Request))}
+	call := &hostCall{kind: fetchKind, number: m.Call, size: int64(len(m.Request)), body: int64(len(request.Body))}
+	refused, violation := r.govern.hostCall(r.pool.outside.now(), call)
+	if violation != nil {
+		return nil, nil, violation
+	}
+	f = &exchange{number: m.Fetch, call: call}
 	f.ctx, f.cancel = context.WithCancel(r.ctx)
 	r.lastCall, r.lastFetch = m.Call, m.Fetch
-	r.fetches++
 	r.exchanges[f.number] = f
-	r.fetchBytes += int64(len(request.Body))
-	r.await(f.size)
-	switch {
-	case r.inFlight > r.pool.config.InFlightBytes:
-		return f, rangeError("the requests under way would have more than %d bytes", r.pool.config.InFlightBytes), nil
-	case r.fetchBytes > r.limits.FetchBytes:
-		return f, r.tooManyBytes(), nil
+	if refused != nil {
+		return f, refused, nil
 	}
 	return f, request.Check(), nil
 }
@@ -199,12 +196,14 @@ func (r *run) fetchRead(m worker.FetchRead) error {
 		return nil
 	case m.Call <= r.lastCall:
 		return violationf("read call %d after %d", m.Call, r.lastCall)
-	case f == nil || f.body == nil || f.call != 0:
+	case f == nil || f.body == nil || f.call != nil:
 		return violationf("a read of fetch %d, which has no body to read now", m.Fetch)
 	}
 	r.lastCall = m.Call
-	f.call, f.size = m.Call, 0
-	r.await(0)
+	f.call = &hostCall{kind: readKind, number: m.Call}
+	if _, err := r.govern.hostCall(r.pool.outside.now(), f.call); err != nil {
+		return err
+	}
 	go r.read(f)
 	return nil
 }
@@ -217,9 +216,9 @@ func (r *run) read(f *exchange) {
 		n, err = f.body.Read(piece)
 	}
 	switch {
-	case n > 0 && !r.countBytes(n):
+	case n > 0 && !r.govern.body(n):
 		r.endFetch(f)
-		r.answerFetch(f, nil, r.networkError(r.tooManyBytes()))
+		r.answerFetch(f, nil, tooManyBytes(r.limits))
 	case n > 0: // an error comes again with the next read
 		r.answerFetch(f, protocol.AppendBytes(nil, piece[:n]), nil)
 	case errors.Is(err, io.EOF):
@@ -229,18 +228,6 @@ func (r *run) read(f *exchange) {
 		r.endFetch(f)
 		r.answerFetch(f, nil, r.networkError(err))
 	}
-}
-
-// countBytes reports whether n bytes more are within the limit.
-func (r *run) countBytes(n int) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.fetchBytes += int64(n)
-	return r.fetchBytes <= r.limits.FetchBytes
-}
-
-func (r *run) tooManyBytes() error {
-	return rangeError("the bodies of all requests and responses have more than %d bytes", r.limits.FetchBytes)
 }
 
 // networkError is err as the program gets it: a TypeError, as the Fetch Standard has every network error, unless it says
@@ -262,9 +249,9 @@ func (r *run) fetchCancel(m worker.FetchCancel) error {
 	r.mu.Lock()
 	f := r.exchanges[m.Fetch]
 	known := m.Fetch <= r.lastFetch
-	if f != nil && f.call != 0 {
-		f.call = 0
-		r.answered(f.size)
+	if f != nil && f.call != nil {
+		r.govern.answered(r.pool.outside.now(), f.call, false)
+		f.call = nil
 	}
 	r.mu.Unlock()
 	if f != nil {
@@ -279,14 +266,9 @@ func (r *run) fetchCancel(m worker.FetchCancel) error {
 func (r *run) answerFetch(f *exchange, value protocol.Value, thrown *protocol.ThrownError) {
 	r.mu.Lock()
 	call := f.call
-	f.call = 0
-	over := r.ended || call == 0
+	f.call = nil
 	r.mu.Unlock()
-	if over {
-		return
+	if call != nil {
+		r.answer(call, value, thrown)
 	}
-	r.reply(call, value, thrown)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answered(f.size)
 }

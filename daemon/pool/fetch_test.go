@@ -156,13 +156,14 @@ func TestFetchViolations(t *testing.T) {
 		name  string
 		lines []string
 		limit int64
+		want  protocol.Type // worker_crashed unless a limit was passed
 	}{
 		{name: "not JSON", lines: []string{"fetchraw 1 {"}},
 		{name: "no object", lines: []string{"fetchraw 1 []"}},
 		{name: "unknown field", lines: []string{`fetchraw 1 {"method":"GET","url":"http://x/","proxy":"http://y/"}`}},
 		{name: "number 0", lines: []string{"fetchraw 0 " + request}},
 		{name: "number twice", lines: []string{"fetchraw 7 " + request, "fetchraw 7 " + request}},
-		{name: "more than the limit", lines: []string{"fetch GET http://x/", "fetch GET http://x/"}, limit: 1},
+		{name: "more than the limit", lines: []string{"fetch GET http://x/", "fetch GET http://x/"}, limit: 1, want: protocol.ToolLimit},
 		{name: "read of nothing", lines: []string{"readraw 1"}},
 		{name: "read before the head", lines: []string{"fire-fetch 1 http://x/wait", "readraw 1"}},
 		{name: "read past the end", lines: []string{"fetch GET http://x/", "read 0", "readraw 1"}},
@@ -174,7 +175,11 @@ func TestFetchViolations(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := online(f, c.lines...)
 			r.Limits.Fetches = c.limit
-			want(t, b.run(r), protocol.WorkerCrashed, "protocol")
+			if c.want != "" {
+				want(t, b.run(r), c.want, "")
+			} else {
+				want(t, b.run(r), protocol.WorkerCrashed, "protocol")
+			}
 			b.works()
 		})
 	}

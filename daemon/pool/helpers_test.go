@@ -21,11 +21,9 @@ func testConfig() Config {
 	c.Workers, c.Queue, c.QueuePerIdentity = 1, 4, 4
 	c.QueueTimeout = 20 * time.Second
 	c.SpawnTimeout = 20 * time.Second
-	c.Limits = protocol.Limits{
-		CPUMs: 10_000, WallMs: 10_000, TotalMs: 20_000, HeapMiB: 64, BufferMiB: 64,
-		ResultBytes: 1 << 20, LogBytes: 1 << 16, LogLines: 100, ToolCalls: 20,
-		Fetches: 20, FetchBytes: 1 << 20,
-	}
+	c.Limits.CPUMs, c.Limits.WallMs, c.Limits.TotalMs = 10_000, 10_000, 20_000
+	c.Limits.ResultBytes, c.Limits.LogBytes, c.Limits.LogLines = 1<<20, 1<<16, 100
+	c.Limits.ToolCalls, c.Limits.Fetches, c.Limits.FetchBytes = 20, 20, 1<<20
 	return c
 }
 

@@ -74,9 +74,13 @@ func (p *insideProcess) Stderr() string          { return "" }
 // dial is a meter that a test sets.
 type dial struct {
 	cpuTime  atomic.Int64
+	isolate  atomic.Int64 // CPU time of its thread
 	resident atomic.Int64
 }
 
 func (d *dial) cpu() (time.Duration, error) { return time.Duration(d.cpuTime.Load()), nil }
-func (d *dial) rss() (int64, error)         { return d.resident.Load(), nil }
-func (d *dial) close()                      {}
+func (d *dial) thread() (time.Duration, error) {
+	return time.Duration(d.isolate.Load()), nil
+}
+func (d *dial) rss() (int64, error) { return d.resident.Load(), nil }
+func (d *dial) close()              {}

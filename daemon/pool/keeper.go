@@ -152,11 +152,11 @@ func (p *Pool) announce() {
 }
 
 // finished frees the place of a run that has its result. True means that the worker has done all it may.
-func (p *Pool) finished(m *member, r *run) (exhausted bool) {
+func (p *Pool) finished(m *member, r *run, out *protocol.Outcome) (exhausted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.release(m)
-	p.account(r)
+	p.account(r, out, LayerEngine)
 	p.failures, p.notBefore = 0, time.Time{}
 	exhausted = m.executions >= p.config.WorkerMaxExecutions
 	if !exhausted {
@@ -167,13 +167,22 @@ func (p *Pool) finished(m *member, r *run) (exhausted bool) {
 }
 
 // account counts a run that ended. With mu.
-func (p *Pool) account(r *run) {
+func (p *Pool) account(r *run, out *protocol.Outcome, by Layer) {
+	r.by = by
 	p.totals.Executions++
+	p.totals.Endings[typeOf(out)]++
+	p.totals.Layers[by]++
+	if name := limitsHit(typeOf(out), by, r.limits, out.Stats); name != "" {
+		p.totals.Limits[name]++
+	}
+	for _, name := range r.reached {
+		p.totals.Limits[name]++
+	}
 	p.service.add(p.outside.now().Sub(r.started))
 }
 
-// left forgets a worker whose process is gone, r being what it ran at the time, if anything.
-func (p *Pool) left(m *member, r *run, d death) {
+// left forgets a worker whose process is gone, r being what it ran at the time, if anything, and out how that ended.
+func (p *Pool) left(m *member, r *run, out *protocol.Outcome, d death) {
 	p.mu.Lock()
 	wasReady := m.state != starting
 	p.release(m)
@@ -181,7 +190,7 @@ func (p *Pool) left(m *member, r *run, d death) {
 	p.idle = slices.DeleteFunc(p.idle, func(o *member) bool { return o == m })
 	delete(p.members, m)
 	if r != nil {
-		p.account(r)
+		p.account(r, out, r.endedBy(d.err))
 	}
 	kind := p.judge(m, wasReady, d)
 	p.serve()

@@ -133,7 +133,7 @@ func TestRetirementByGrowth(t *testing.T) {
 // TestOutsideLimits: what the meters say ends a run, at the documented figures.
 func TestOutsideLimits(t *testing.T) {
 	memory := int64(50<<20 + 2*64<<20 + 64<<20 + 128<<20)
-	cpu := int64(time.Hour + 2*10*time.Second + 350*time.Millisecond)
+	cpu := int64(time.Hour + 2*10*time.Second + 225*time.Millisecond)
 	cases := []struct {
 		name string
 		set  func(*dial)
@@ -142,6 +142,10 @@ func TestOutsideLimits(t *testing.T) {
 		{"just enough", func(d *dial) { d.resident.Store(memory); d.cpuTime.Store(cpu) }, protocol.Cancelled},
 		{"a page more", func(d *dial) { d.resident.Store(memory + 4096) }, protocol.MemoryLimit},
 		{"a moment more", func(d *dial) { d.cpuTime.Store(cpu + 1) }, protocol.CPUTimeout},
+		{"a moment more on the isolate's thread", func(d *dial) {
+			d.cpuTime.Store(int64(time.Hour + 10*time.Second))
+			d.isolate.Store(int64(10 * time.Second))
+		}, protocol.CPUTimeout},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -365,7 +365,7 @@ func (m *member) result(r *run, msg worker.Result) error {
 	}
 	m.run.Store(nil)
 	m.restoring, m.moveBy = true, time.Now().Add(m.pool.config.SpawnTimeout)
-	exhausted := m.pool.finished(m, r)
+	exhausted := m.pool.finished(m, r, out)
 	r.finish(out)
 	if exhausted {
 		return errRetired

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/executord/executord/ipc/protocol"
 )
 
 // outside is the world as the pool sees it.
@@ -17,23 +19,26 @@ type outside struct {
 	now    func() time.Time
 	random func() float64 // in [0,1)
 	meter  func(pid int) (meter, error)
+	govern func(protocol.Limits, int64, *logbook) governor
 }
 
 func realOutside() outside {
-	return outside{now: time.Now, random: rand.Float64, meter: newProcMeter}
+	return outside{now: time.Now, random: rand.Float64, meter: newProcMeter, govern: newLedger}
 }
 
 // meter measures one process, whatever the process says of itself.
 type meter interface {
-	cpu() (time.Duration, error) // CPU time of all its threads
-	rss() (int64, error)         // resident bytes
+	cpu() (time.Duration, error)    // CPU time of all its threads
+	thread() (time.Duration, error) // CPU time of its first thread, the isolate's
+	rss() (int64, error)            // resident bytes
 	close()
 }
 
-// procMeter reads the kernel's figures. It keeps /proc/PID/statm open: a read after the process is gone fails, also
+// procMeter reads the kernel's figures. It keeps files of /proc/PID open: a read after the process is gone fails, also
 // when the number was given to another.
 type procMeter struct {
 	statm *os.File
+	sched *os.File // nil where the kernel has none (CONFIG_SCHED_INFO)
 	clock int32
 }
 
@@ -42,7 +47,9 @@ func newProcMeter(pid int) (meter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch process: %w", err)
 	}
-	return &procMeter{statm: f, clock: processClock(pid)}, nil
+	m := &procMeter{statm: f, clock: processClock(pid)}
+	m.sched, _ = os.Open(fmt.Sprintf("/proc/%d/task/%d/schedstat", pid, pid))
+	return m, nil
 }
 
 // processClock is clock_getcpuclockid(3) for pid: CPUCLOCK_SCHED of the whole process (linux/posix-timers.h).
@@ -67,7 +74,27 @@ func (m *procMeter) rss() (int64, error) {
 	return pages * int64(os.Getpagesize()), err
 }
 
-func (m *procMeter) close() { m.statm.Close() }
+// thread reads the first figure of schedstat, nanoseconds on a processor (Documentation/scheduler/sched-stats.rst).
+func (m *procMeter) thread() (time.Duration, error) {
+	var buf [128]byte
+	if m.sched == nil {
+		return 0, errors.New("cannot read schedstat: the kernel has none")
+	}
+	n, _ := m.sched.ReadAt(buf[:], 0)
+	text, _, ok := bytes.Cut(buf[:n], []byte(" "))
+	if !ok {
+		return 0, errors.New("cannot read schedstat")
+	}
+	ns, err := strconv.ParseInt(string(text), 10, 64)
+	return time.Duration(ns), err
+}
+
+func (m *procMeter) close() {
+	m.statm.Close()
+	if m.sched != nil {
+		m.sched.Close()
+	}
+}
 
 // Back-off between starts of workers that fail.
 const (

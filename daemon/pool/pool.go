@@ -65,7 +65,7 @@ func newPool(c Config, o outside) (*Pool, error) {
 	p := &Pool{
 		config: c, log: c.Logger, outside: o, prefix: rand.Text()[:10],
 		closing: make(chan struct{}), wake: make(chan struct{}, 1), ready: make(chan struct{}),
-		members: map[*member]struct{}{},
+		members: map[*member]struct{}{}, totals: newTotals(),
 	}
 	p.life, p.end = context.WithCancel(context.Background())
 	p.routines.Go(p.keep)
@@ -146,6 +146,12 @@ func (p *Pool) newRun(r *executor.Request) (*run, error) {
 	}
 	id := p.lastID.Add(1)
 	limits := p.config.effective(r.Limits)
+	logs := newLogbook(limits, r.OnLog)
+	govern := p.outside.govern(limits, p.config.InFlightBytes, logs)
+	if err := govern.admit(r); err != nil {
+		p.count("moduleBytes")
+		return nil, err
+	}
 	message, err := p.newExecute(id, r, limits)
 	if err != nil {
 		return nil, err
@@ -155,7 +161,7 @@ func (p *Pool) newRun(r *executor.Request) (*run, error) {
 		execution = p.prefix + "-" + strconv.FormatUint(id, 10)
 	}
 	return &run{
-		pool: p, id: id, execution: execution, req: r, limits: limits, message: message,
+		pool: p, id: id, execution: execution, req: r, limits: limits, govern: govern, logs: logs, message: message,
 		queued: p.outside.now(), done: make(chan struct{}),
 		exchanges: map[uint64]*exchange{}, turns: make(chan struct{}, fetchesAtOnce),
 	}, nil
@@ -200,7 +206,7 @@ func (p *Pool) report(r *run) {
 	}
 	p.emit(Event{
 		Kind: ExecutionFailed, Worker: r.m.name, Execution: r.execution, Identity: r.req.Identity,
-		Type: e.Type, Reason: e.Reason, Took: p.outside.now().Sub(r.started),
+		Type: e.Type, Reason: e.Reason, Took: p.outside.now().Sub(r.started), Layer: r.by, Late: r.late,
 	})
 }
 

@@ -25,9 +25,10 @@ func (p *Pool) newExecute(id uint64, r *executor.Request, l protocol.Limits) (wo
 		Input:    r.Input, Modules: modules, Providers: newProviders(r.Providers),
 		Limits: worker.Limits{
 			CPU: millis(l.CPUMs), Wall: millis(l.WallMs), Total: millis(l.TotalMs),
-			HeapBytes: l.HeapMiB << 20, BufferBytes: l.BufferMiB << 20, ResultBytes: l.ResultBytes,
-			LogBytes: l.LogBytes, LogLines: l.LogLines, ToolCalls: l.ToolCalls, Fetches: l.Fetches,
-			MessageBytes: p.config.MessageBytes,
+			HeapBytes: l.HeapMiB << 20, BufferBytes: l.BufferMiB << 20, SlackBytes: l.SlackMiB << 20,
+			StackBytes: l.StackKiB << 10, ResultBytes: l.ResultBytes, MessageBytes: l.MessageBytes,
+			ValueDepth: l.ValueDepth, ValueParts: l.ValueParts, LogBytes: l.LogBytes, LogLines: l.LogLines,
+			ToolCalls: l.ToolCalls, CallsInFlight: l.ToolCallsInFlight, Fetches: l.Fetches, Timers: l.Timers,
 		},
 	}
 	if n := size(&m); n > worker.DefaultFrameBytes-frameMargin {

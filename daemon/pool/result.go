@@ -23,11 +23,13 @@ var claims = map[protocol.Type]bool{
 // inputField is the one parameter that a worker may find fault with.
 const inputField = "input"
 
-// bounds are the widest for values, at n bytes.
-func bounds(n int64) protocol.Bounds {
-	b := protocol.ValueBounds
-	b.Bytes = int(n)
-	return b
+// jsonPerPart is how many JSON values one part of a value has at most; see protocol.ValueBounds.
+const jsonPerPart = 4
+
+// bounds are those of n values in one text of so many bytes, in an array or an object around them.
+func bounds(bytes int64, n int, l protocol.Limits) protocol.Bounds {
+	const around = 64
+	return protocol.Bounds{Bytes: int(bytes), Depth: int(l.ValueDepth) + 2, Nodes: n*jsonPerPart*int(l.ValueParts) + around}
 }
 
 // checkResult reads what a worker says an execution came to: a value, or an error. The error returned is a violation.
@@ -36,12 +38,15 @@ func checkResult(m worker.Result, l protocol.Limits, cancelled bool) (protocol.V
 	case (m.Value == nil) == (m.Error == nil):
 		return nil, nil, violationf("a result that has not either a value or an error")
 	case m.Value != nil:
-		if err := protocol.Check(m.Value, bounds(l.ResultBytes)); err != nil {
+		if int64(len(m.Value)) > l.ResultBytes {
+			return nil, nil, overLimit(protocol.ResultTooLarge, "result of %d bytes", len(m.Value))
+		}
+		if err := protocol.Check(m.Value, bounds(l.ResultBytes, 1, l)); err != nil {
 			return nil, nil, violationf("result: %v", err)
 		}
 		return m.Value, nil, nil
 	}
-	fault, err := readError(m.Error, bounds(l.ResultBytes+errorBytes))
+	fault, err := readError(m.Error, bounds(l.ResultBytes+errorBytes, 2, l))
 	switch {
 	case err != nil:
 		return nil, nil, violationf("error of a result: %v", err)

@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/executord/executord/ipc/executor"
@@ -19,60 +20,43 @@ type run struct {
 	execution string // the caller's id
 	req       *executor.Request
 	limits    protocol.Limits
+	govern    governor
+	logs      *logbook
 	message   worker.Execute
 	queued    time.Time
 
 	// Set by begin, before the worker hears of the execution.
-	m        *member
-	ctx      context.Context // of tool calls
-	cancel   context.CancelFunc
-	logs     *logbook
-	started  time.Time
-	startCPU time.Duration // of the process
+	m           *member
+	ctx         context.Context // of tool calls
+	cancel      context.CancelFunc
+	started     time.Time
+	startCPU    time.Duration // of the process
+	startThread time.Duration // of the isolate's thread
+	late        time.Duration // from the deadline to the kill; supervise's
 
 	turns chan struct{} // of fetches; has an item for each that is performed
 
-	done chan struct{}     // closed by finish
-	out  *protocol.Outcome // set before done is closed
+	done    chan struct{}     // closed by finish
+	out     *protocol.Outcome // set before done is closed
+	reached []string          // limits, set with the outcome
+	by      Layer             // set before done is closed
+
+	unread atomic.Int64 // bytes of answers that the channel has no room for
 
 	mu        sync.Mutex
 	ended     bool     // no more frames, calls or verdicts count
 	verdict   *verdict // the pool's own; set at most once, and then the process dies
 	cancelled *verdict // set when the worker was told to cancel
 	tools     toolset  // made at the first call
+	lastTool  uint64   // number of a tool call; those of the network count apart, for tool calls may wait for their turn
 	lastCall  uint64
-	calls     int64
-	waiting   int // calls under way
-	inFlight  int64
 
-	exchanges  map[uint64]*exchange // fetches that are not at their end
-	lastFetch  uint64
-	fetches    int64
-	fetchBytes int64 // of bodies, both ways
-	open       int   // exchanges that have a body
+	exchanges map[uint64]*exchange // fetches that are not at their end
+	lastFetch uint64
+	open      int // exchanges that have a body
 
-	guest    stopwatch
 	peakHeap uint64
 	seenCPU  time.Duration // of the process, at the last look
-}
-
-// stopwatch counts time while it is not paused.
-type stopwatch struct {
-	counted time.Duration
-	since   time.Time // zero while paused
-}
-
-func (s *stopwatch) start(now time.Time) { s.since = now }
-
-func (s *stopwatch) pause(now time.Time) {
-	s.counted, s.since = s.at(now), time.Time{}
-}
-
-func (s *stopwatch) at(now time.Time) time.Duration {
-	if s.since.IsZero() {
-		return s.counted
-	}
-	return s.counted + now.Sub(s.since)
 }
 
 // begin makes the run the worker's and sends it. False means that the worker was dead before it could hear of it; the
@@ -81,9 +65,9 @@ func (r *run) begin(ctx context.Context, m *member) (bool, error) {
 	now := r.pool.outside.now()
 	r.m, r.started = m, now
 	r.startCPU, _ = m.meter.cpu()
+	r.startThread, _ = m.meter.thread()
 	r.ctx, r.cancel = context.WithCancel(ctx)
-	r.logs = newLogbook(r.limits, r.req.OnLog)
-	r.guest.start(now)
+	r.govern.enter(now)
 	m.lastID.Store(r.id)
 	m.run.Store(r)
 	if m.gone.Load() && m.run.CompareAndSwap(r, nil) {
@@ -97,15 +81,12 @@ func (r *run) begin(ctx context.Context, m *member) (bool, error) {
 	case err == worker.ErrQueueFull:
 		r.condemn(unresponsive("the worker does not read its channel"))
 	} // a channel that broke ends the run through its reader
+	r.logs.open()
 	return true, nil
 }
 
 // abandon undoes begin where nothing was sent.
-func (r *run) abandon() {
-	r.cancel()
-	r.logs.close(0, 0, 0)
-	r.logs.read.Wait()
-}
+func (r *run) abandon() { r.cancel() }
 
 // condemn makes v the outcome, whatever the worker still says, and kills it. It does nothing once the run ended or was
 // condemned: whichever came first stands.
@@ -152,11 +133,11 @@ func (r *run) settle(m worker.Result) (*protocol.Outcome, error) {
 	r.mu.Lock()
 	cancelled := r.cancelled != nil
 	r.mu.Unlock()
-	value, fault, err := checkResult(m, r.limits, cancelled)
+	value, fault, err := r.govern.end(m, cancelled)
 	if err != nil || !r.end() {
 		return nil, err
 	}
-	out := r.outcome(m.DroppedLines, m.DroppedBytes)
+	out, _ := r.outcome(fault == nil)
 	if fault != nil {
 		out.Status, out.Error = protocol.StatusError, fault
 	} else {
@@ -185,32 +166,33 @@ func (r *run) fail(exit ExitState, last func(cancelled *verdict) *verdict) *prot
 	r.ended = true
 	v, cancelled, peak := r.verdict, r.cancelled, r.peakHeap
 	cpu := max(exit.CPU, r.seenCPU) - r.startCPU
-	guest := r.guest.at(r.pool.outside.now())
 	r.mu.Unlock()
 	if v == nil {
 		v = last(cancelled)
 	}
-	out := r.outcome(0, 0)
+	out, guest := r.outcome(false)
 	out.Status, out.Error = protocol.StatusError, v.err()
 	out.Stats.CPUMs, out.Stats.WallMs = ms(max(cpu, 0)), ms(guest)
 	out.Stats.PeakHeapBytes = int64(min(peak, protocol.MaxLimit))
 	return out
 }
 
-// outcome is the part of the outcome that the pool knows by itself.
-func (r *run) outcome(droppedLines, droppedBytes uint64) *protocol.Outcome {
-	total := r.pool.outside.now().Sub(r.started)
-	r.mu.Lock()
-	calls, fetches := r.calls, r.fetches
-	r.mu.Unlock()
+// outcome is the part of the outcome that the pool knows by itself, and the guest's own time.
+func (r *run) outcome(ok bool) (*protocol.Outcome, time.Duration) {
+	now := r.pool.outside.now()
+	used := r.govern.account(now)
+	r.reached = used.reached
+	if ok {
+		used.list = nil
+	}
 	limits := r.limits
 	return &protocol.Outcome{
-		Logs: r.logs.close(total, droppedLines, droppedBytes),
+		Logs: used.logs, Calls: used.list,
 		Stats: protocol.Stats{
-			QueueMs: ms(r.started.Sub(r.queued)), TotalMs: ms(total), ToolCalls: calls, Fetches: fetches,
+			QueueMs: ms(r.started.Sub(r.queued)), TotalMs: ms(now.Sub(r.started)), ToolCalls: used.calls, Fetches: used.fetches,
 			Worker: r.m.name, Limits: &limits,
 		},
-	}
+	}, used.guest
 }
 
 // finish hands the outcome to Execute. It is called once.

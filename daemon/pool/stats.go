@@ -2,8 +2,11 @@ package pool
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/executord/executord/ipc/protocol"
 )
 
 // Totals count since the pool was made.
@@ -17,6 +20,55 @@ type Totals struct {
 	Crashed       uint64 // workers that died or were killed after they were ready, for a reason of their own
 	Stopped       uint64 // workers that ended with a program that a limit or its caller stopped
 	Retired       uint64
+
+	Endings map[protocol.Type]uint64 // of executions; those with a value count under ""
+	Layers  map[Layer]uint64         // which layer ended them
+	Limits  map[string]uint64        // executions and requests that ran into a limit, by its name
+}
+
+func newTotals() Totals {
+	return Totals{Endings: map[protocol.Type]uint64{}, Layers: map[Layer]uint64{}, Limits: map[string]uint64{}}
+}
+
+func (t Totals) clone() Totals {
+	t.Endings, t.Layers, t.Limits = maps.Clone(t.Endings), maps.Clone(t.Layers), maps.Clone(t.Limits)
+	return t
+}
+
+// Layer is who ended an execution. The type of the ending is the same whichever it was.
+type Layer string
+
+// The layers, from the inside out.
+const (
+	LayerEngine     Layer = "engine"     // the worker answered; it lives on
+	LayerWorker     Layer = "worker"     // the worker ended its process, or died
+	LayerContract   Layer = "contract"   // the worker broke the contract, or went silent, and was killed
+	LayerSupervisor Layer = "supervisor" // the pool killed the worker for a limit or a cancellation
+)
+
+// limitsHit are the limits that endings of a type stand for; the rest is noted where it happens.
+func limitsHit(t protocol.Type, by Layer, l protocol.Limits, s protocol.Stats) string {
+	switch t {
+	case protocol.CPUTimeout:
+		return "cpuMs"
+	case protocol.WallTimeout:
+		return "wallMs"
+	case protocol.TotalTimeout:
+		return "totalMs"
+	case protocol.ResultTooLarge:
+		return "resultBytes"
+	case protocol.MemoryLimit:
+		if by == LayerSupervisor {
+			return "slackMiB"
+		}
+		return "heapMiB"
+	case protocol.ToolLimit:
+		if s.Fetches >= l.Fetches {
+			return "fetches"
+		}
+		return "toolCalls"
+	}
+	return ""
 }
 
 // Stats is the pool at one moment.
@@ -55,7 +107,7 @@ func (p *Pool) Stats() Stats {
 	defer p.mu.Unlock()
 	s := Stats{
 		Queued: p.queue.size, Running: p.running, Identities: make(map[string]Load, len(p.queue.lanes)),
-		ServiceTime: time.Duration(p.service), FailuresInRow: p.failures, Totals: p.totals,
+		ServiceTime: time.Duration(p.service), FailuresInRow: p.failures, Totals: p.totals.clone(),
 	}
 	if p.lastFailure != nil {
 		s.LastFailure = p.lastFailure.Error()
@@ -109,4 +161,11 @@ func (p *Pool) Retire(name string) bool {
 		}
 	}
 	return false
+}
+
+// count counts a limit that a request or a program ran into.
+func (p *Pool) count(limit string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.totals.Limits[limit]++
 }

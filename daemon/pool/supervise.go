@@ -9,12 +9,14 @@ import (
 )
 
 const (
-	// stopGrace is what a worker has to end an execution by itself after a limit of the worker's own clocks, before it
-	// is killed.
+	// stopGrace is what a worker has to end an execution by itself after a deadline, before it is killed: no program runs
+	// on for 250 ms after one.
 	stopGrace = worker.EngineGrace + 100*time.Millisecond
 	// lookEvery is the time between two looks at memory and CPU. A program fills memory with 1 to 2 GB/s (the kernel has to
 	// clear each page), and what fits into one interval comes on top of the slack.
 	lookEvery = 20 * time.Millisecond
+	// cpuGrace is the same from the look that finds the isolate's thread over its limit, which is late by a look at most.
+	cpuGrace = stopGrace - lookEvery
 	// cpuFactor is how much CPU time the whole process may use per CPU time of the isolate's thread: garbage collection
 	// and compilation run on one thread of V8's beside it, and the Go runtime's threads wait for most of the time.
 	cpuFactor = 2
@@ -61,6 +63,7 @@ type watch struct {
 	run             *run
 	caller, closing <-chan struct{}
 	cancelBy        time.Time // zero when not cancelled
+	cpuBy           time.Time // zero while the isolate's thread is within its limit
 }
 
 // cancel tells the worker, which then has its grace.
@@ -71,56 +74,50 @@ func (w *watch) cancel(reason string) {
 	}
 }
 
-// deadlines are when the run is killed if nothing changes, zero for never.
-func (w *watch) deadlines() (total, wall, cancel time.Time) {
+// deadline is when the run is killed if nothing changes, and what for.
+func (w *watch) deadline() (time.Time, *verdict) {
 	r := w.run
-	total = r.started.Add(millis(r.limits.TotalMs) + stopGrace)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.guest.since.IsZero() {
-		wall = r.guest.since.Add(millis(r.limits.WallMs) + stopGrace - r.guest.counted)
+	due, typ := r.govern.due()
+	by, v := due.Add(stopGrace), stopped(typ, r.limits)
+	if !w.cpuBy.IsZero() && w.cpuBy.Before(by) {
+		by, v = w.cpuBy, stopped(protocol.CPUTimeout, r.limits)
 	}
-	return total, wall, w.cancelBy
+	if !w.cancelBy.IsZero() && w.cancelBy.Before(by) {
+		by, v = w.cancelBy, r.wasCancelled()
+	}
+	return by, v
 }
 
-// next is how long to sleep: to the next deadline, but no longer than to the next look.
+// next is how long to sleep: to the deadline, but no longer than to the next look.
 func (w *watch) next() time.Duration {
-	now, sleep := w.run.pool.outside.now(), lookEvery
-	total, wall, cancel := w.deadlines()
-	for _, t := range []time.Time{total, wall, cancel} {
-		if !t.IsZero() {
-			sleep = min(sleep, max(t.Sub(now), 0))
-		}
-	}
-	return sleep
+	by, _ := w.deadline()
+	return min(lookEvery, max(by.Sub(w.run.pool.outside.now()), 0))
 }
 
 // look condemns the run if one of its clocks or its memory is past what the worker should have stopped by itself, and
 // tells whether it did.
 func (w *watch) look() bool {
 	r := w.run
-	now := r.pool.outside.now()
-	total, wall, cancel := w.deadlines()
-	past := func(t time.Time) bool { return !t.IsZero() && !now.Before(t) }
-	switch {
-	case past(cancel):
-		r.condemn(r.wasCancelled())
-	case past(total):
-		r.condemn(stopped(protocol.TotalTimeout, r.limits))
-	case past(wall):
-		r.condemn(stopped(protocol.WallTimeout, r.limits))
-	case w.overCPU():
-		r.condemn(stopped(protocol.CPUTimeout, r.limits))
+	over := w.overCPU()
+	by, v := w.deadline()
+	switch now := r.pool.outside.now(); {
+	case !now.Before(by):
+		r.late = now.Sub(by) + stopGrace
+	case over:
+		v = stopped(protocol.CPUTimeout, r.limits)
 	case w.overMemory():
-		r.condemn(stopped(protocol.MemoryLimit, r.limits))
+		v = stopped(protocol.MemoryLimit, r.limits)
 	default:
 		return false
 	}
+	r.condemn(v)
 	return true
 }
 
 // A figure that cannot be read means that the process is gone, which its reader finds out.
 
+// overCPU tells whether the whole process used far more than the isolate's thread may, and starts the grace of a thread
+// that used all it may.
 func (w *watch) overCPU() bool {
 	r := w.run
 	used, err := r.m.meter.cpu()
@@ -130,11 +127,17 @@ func (w *watch) overCPU() bool {
 	r.mu.Lock()
 	r.seenCPU = used
 	r.mu.Unlock()
-	return used-r.startCPU > cpuFactor*millis(r.limits.CPUMs)+stopGrace
+	limit := millis(r.limits.CPUMs)
+	if w.cpuBy.IsZero() && used-r.startCPU >= limit { // else the thread cannot have
+		if thread, err := r.m.meter.thread(); err == nil && thread-r.startThread >= limit {
+			w.cpuBy = r.pool.outside.now().Add(cpuGrace)
+		}
+	}
+	return used-r.startCPU > cpuFactor*limit+stopGrace
 }
 
 func (w *watch) overMemory() bool {
 	l, m := w.run.limits, w.run.m
 	used, err := m.meter.rss()
-	return err == nil && used > m.baseline.Load()+(2*l.HeapMiB+l.BufferMiB)<<20+w.run.pool.config.MemorySlackBytes
+	return err == nil && used > m.baseline.Load()+(2*l.HeapMiB+l.BufferMiB+l.SlackMiB)<<20
 }

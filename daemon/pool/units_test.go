@@ -135,7 +135,7 @@ func TestPushFrontIsNext(t *testing.T) {
 
 func TestConfigSaysAllFaults(t *testing.T) {
 	err := (&Config{Queue: -1}).check()
-	for _, name := range []string{"workers", "queue is -1", "queue timeout", "worker max executions", "worker max age", "spawn timeout", "heartbeat timeout", "message size", "memory slack", "largest cpuMs", "default logLines", "launcher"} {
+	for _, name := range []string{"workers", "queue is -1", "queue timeout", "worker max executions", "worker max age", "spawn timeout", "heartbeat timeout", "largest messageBytes", "largest cpuMs", "default logLines", "launcher"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%q is not in %v", name, err)
 		}
@@ -273,6 +273,9 @@ func TestProcMeter(t *testing.T) {
 	}
 	if used := after - before; err != nil || used < 10*time.Millisecond || used > time.Minute {
 		t.Errorf("a busy loop used %s, %v", used, err)
+	}
+	if first, err := m.thread(); err != nil || first <= 0 {
+		t.Errorf("the first thread took %s, %v", first, err)
 	}
 	if rss, err := m.rss(); err != nil || rss < 1<<20 || rss > 1<<40 {
 		t.Errorf("rss %d, %v", rss, err)

@@ -23,13 +23,29 @@ func (v *verdict) err() *protocol.Error {
 // maxDetail bounds what a last word may add to a message.
 const maxDetail = 1 << 10
 
-// violation says how a worker broke the contract. It ends the worker.
-type violation struct{ what string }
+// violation says how a worker broke the contract. It ends the worker. Where it let its program pass a limit, the type is
+// that of the limit: the ending is the same whichever layer acted.
+type violation struct {
+	what string
+	typ  protocol.Type
+}
 
 func (v *violation) Error() string { return "worker broke the contract: " + v.what }
 
+func overLimit(t protocol.Type, format string, args ...any) error {
+	return &violation{what: fmt.Sprintf(format, args...), typ: t}
+}
+
 func violationf(format string, args ...any) error {
 	return &violation{what: fmt.Sprintf(format, args...)}
+}
+
+// verdict is what a violation does to the program.
+func (v *violation) verdict(l protocol.Limits) *verdict {
+	if v.typ != "" {
+		return stopped(v.typ, l)
+	}
+	return crashed("protocol", v.Error())
 }
 
 // crashed is the verdict on a worker that died, or had to.
@@ -50,7 +66,9 @@ func stopped(t protocol.Type, l protocol.Limits) *verdict {
 	case protocol.TotalTimeout:
 		v.message = fmt.Sprintf("the program took longer than its %s in all", millis(l.TotalMs))
 	case protocol.ToolLimit:
-		v.message = fmt.Sprintf("the program made more than its %d tool calls, or its %d fetches", l.ToolCalls, l.Fetches)
+		v.message = fmt.Sprintf("the program made more than its %d tool calls (%d at once), or its %d fetches", l.ToolCalls, l.ToolCallsInFlight, l.Fetches)
+	case protocol.ResultTooLarge:
+		v.message = fmt.Sprintf("result is larger than %d bytes", l.ResultBytes)
 	case protocol.MemoryLimit:
 		v.message = fmt.Sprintf("the program needed more memory than its %d MiB of heap and %d MiB of buffers", l.HeapMiB, l.BufferMiB)
 	}

@@ -96,7 +96,9 @@ func splitArgs(text protocol.Value) (args []protocol.Value, err error) {
 	if text == nil {
 		return nil, nil
 	}
-	err = protocol.Items(text, protocol.ValueBounds, func(arg json.RawMessage) error {
+	bounds := protocol.ValueBounds
+	bounds.Depth++ // the array itself
+	err = protocol.Items(text, bounds, func(arg json.RawMessage) error {
 		args = append(args, arg)
 		return nil
 	})

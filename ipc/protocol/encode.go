@@ -153,7 +153,29 @@ func AppendOutcome(dst []byte, o *Outcome) []byte {
 	for i := range o.Logs {
 		dst = append(appendLog(append(comma(dst, i), '{'), &o.Logs[i]), '}')
 	}
-	return append(appendStats(append(dst, ']'), &o.Stats), '}')
+	dst = append(dst, ']')
+	if len(o.Calls) > 0 {
+		dst = append(dst, `,"calls":[`...)
+		for i := range o.Calls {
+			dst = appendToolCall(comma(dst, i), &o.Calls[i])
+		}
+		dst = append(dst, ']')
+	}
+	return append(appendStats(dst, &o.Stats), '}')
+}
+
+func appendToolCall(dst []byte, c *Call) []byte {
+	if c.Omitted != 0 {
+		return append(strconv.AppendInt(append(dst, `{"omitted":`...), c.Omitted, 10), '}')
+	}
+	dst = strconv.AppendUint(append(dst, `{"call":`...), c.Call, 10)
+	dst = appendString(append(dst, `,"provider":`...), c.Provider)
+	dst = appendStrings(append(dst, `,"path":`...), c.Path)
+	dst = appendField(dst, `,"status":`, string(c.Status))
+	if c.Ms != 0 {
+		dst = appendFloat(append(dst, `,"ms":`...), c.Ms)
+	}
+	return append(dst, '}')
 }
 
 // appendLog appends the members of l.
@@ -194,9 +216,9 @@ func appendStats(dst []byte, s *Stats) []byte {
 func appendLimits(dst []byte, l *Limits) []byte {
 	dst = append(dst, '{')
 	n := 0
-	for _, name := range limitNames {
-		if v := *l.field(name); v != 0 {
-			dst = append(appendString(comma(dst, n), name), ':')
+	for _, f := range limits {
+		if v := *f.at(l); v != 0 {
+			dst = append(append(append(comma(dst, n), '"'), f.name...), `":`...)
 			dst = strconv.AppendInt(dst, v, 10)
 			n++
 		}

@@ -92,19 +92,28 @@ const (
 )
 
 // Limits of one execution. Zero means the service's default; an explicit zero or negative number on the wire is
-// refused. The service lowers each to its maximum and reports what was in force in Stats.Limits.
+// refused. The service lowers each to its maximum and reports what was in force in Stats.Limits. docs/limits.md says of
+// each who enforces it and what happens at it.
 type Limits struct {
-	CPUMs       int64 `json:"cpuMs,omitempty"`       // CPU time of the isolate's thread
-	WallMs      int64 `json:"wallMs,omitempty"`      // guest's own time: stops while it only waits for the host
-	TotalMs     int64 `json:"totalMs,omitempty"`     // everything since it began to run
-	HeapMiB     int64 `json:"heapMiB,omitempty"`     // JavaScript heap
-	BufferMiB   int64 `json:"bufferMiB,omitempty"`   // ArrayBuffers
-	ResultBytes int64 `json:"resultBytes,omitempty"` // encoded result value
-	LogBytes    int64 `json:"logBytes,omitempty"`    // text of all log lines
-	LogLines    int64 `json:"logLines,omitempty"`
-	ToolCalls   int64 `json:"toolCalls,omitempty"`  // tool calls in all
-	Fetches     int64 `json:"fetches,omitempty"`    // HTTP exchanges in all; each redirect that is followed is one more
-	FetchBytes  int64 `json:"fetchBytes,omitempty"` // bodies of all exchanges, sent and received, after decompression
+	CPUMs             int64 `json:"cpuMs,omitempty"`             // CPU time of the isolate's thread
+	WallMs            int64 `json:"wallMs,omitempty"`            // guest's own time: stops while it only waits for the host
+	TotalMs           int64 `json:"totalMs,omitempty"`           // everything since it began to run
+	HeapMiB           int64 `json:"heapMiB,omitempty"`           // JavaScript heap
+	BufferMiB         int64 `json:"bufferMiB,omitempty"`         // ArrayBuffers and memories of WebAssembly
+	SlackMiB          int64 `json:"slackMiB,omitempty"`          // the process beyond its state at rest, twice the heap and the buffers
+	StackKiB          int64 `json:"stackKiB,omitempty"`          // JavaScript stack; a RangeError in the program
+	ResultBytes       int64 `json:"resultBytes,omitempty"`       // encoded result value
+	MessageBytes      int64 `json:"messageBytes,omitempty"`      // encoded arguments of one tool call, its answer, one request of a fetch; an error in the program
+	ModuleBytes       int64 `json:"moduleBytes,omitempty"`       // code and modules together; invalid_params
+	ValueDepth        int64 `json:"valueDepth,omitempty"`        // nesting of one encoded value
+	ValueParts        int64 `json:"valueParts,omitempty"`        // objects and primitives in one encoded value
+	LogBytes          int64 `json:"logBytes,omitempty"`          // text of all log lines that are kept
+	LogLines          int64 `json:"logLines,omitempty"`          // log lines that are kept
+	ToolCalls         int64 `json:"toolCalls,omitempty"`         // tool calls in all
+	ToolCallsInFlight int64 `json:"toolCallsInFlight,omitempty"` // tool calls that the host has at once; more wait for their turn
+	Fetches           int64 `json:"fetches,omitempty"`           // HTTP exchanges in all; each redirect that is followed is one more
+	FetchBytes        int64 `json:"fetchBytes,omitempty"`        // bodies of all exchanges, sent and received, after decompression; a RangeError in the program
+	Timers            int64 `json:"timers,omitempty"`            // timers that are pending at once; a RangeError in the program
 }
 
 // LogOptions of an execution.
@@ -134,8 +143,30 @@ type Outcome struct {
 	Value  Value  `json:"value,omitempty"` // with StatusOK; never nil there
 	Error  *Error `json:"error,omitempty"` // with StatusError
 	Logs   []Log  `json:"logs"`
+	Calls  []Call `json:"calls,omitempty"` // with StatusError: the tool calls that were made, in order
 	Stats  Stats  `json:"stats"`
 }
+
+// Call is one tool call of a program that ended in an error: what it had done by then stays done. The first and the last
+// of many are listed, with one item that has nothing but Omitted in between.
+type Call struct {
+	Call     uint64     `json:"call,omitempty"` // as in tool.call
+	Provider string     `json:"provider,omitempty"`
+	Path     []string   `json:"path,omitempty"`
+	Status   CallStatus `json:"status,omitempty"`
+	Ms       float64    `json:"ms,omitempty"`      // from the call to its answer
+	Omitted  int64      `json:"omitted,omitempty"` // calls that the list leaves out here
+}
+
+// CallStatus says what became of a tool call.
+type CallStatus string
+
+// The statuses of a call. One that is pending had no answer when the execution ended; its host may have acted on it.
+const (
+	CallOK      CallStatus = "ok"
+	CallError   CallStatus = "error"
+	CallPending CallStatus = "pending"
+)
 
 // Err is nil for StatusOK and the typed error otherwise.
 func (o *Outcome) Err() error {
@@ -157,7 +188,8 @@ const (
 	LevelError Level = "error"
 )
 
-// Log is one console line of a program. One marker line with Truncated stands where the bound on logs cut.
+// Log is one console line of a program. Past the limits on logs the first and the last lines are kept, with one marker line
+// with Truncated in between.
 type Log struct {
 	Level     Level      `json:"level"`
 	Time      float64    `json:"time"` // milliseconds since the execution began to run

@@ -8,39 +8,52 @@ import (
 // MaxLimit is the largest number that a limit may have: the largest integer that every JSON reader keeps exactly.
 const MaxLimit = 1<<53 - 1
 
-// field returns where the limit of that wire name is kept, nil when there is none.
-func (l *Limits) field(name string) *int64 {
-	switch name {
-	case "cpuMs":
-		return &l.CPUMs
-	case "wallMs":
-		return &l.WallMs
-	case "totalMs":
-		return &l.TotalMs
-	case "heapMiB":
-		return &l.HeapMiB
-	case "bufferMiB":
-		return &l.BufferMiB
-	case "resultBytes":
-		return &l.ResultBytes
-	case "logBytes":
-		return &l.LogBytes
-	case "logLines":
-		return &l.LogLines
-	case "toolCalls":
-		return &l.ToolCalls
-	case "fetches":
-		return &l.Fetches
-	case "fetchBytes":
-		return &l.FetchBytes
+// limit is one field of Limits.
+type limit struct {
+	name string // on the wire
+	at   func(*Limits) *int64
+}
+
+// limits are all fields of Limits, in their order.
+var limits = []limit{
+	{"cpuMs", func(l *Limits) *int64 { return &l.CPUMs }},
+	{"wallMs", func(l *Limits) *int64 { return &l.WallMs }},
+	{"totalMs", func(l *Limits) *int64 { return &l.TotalMs }},
+	{"heapMiB", func(l *Limits) *int64 { return &l.HeapMiB }},
+	{"bufferMiB", func(l *Limits) *int64 { return &l.BufferMiB }},
+	{"slackMiB", func(l *Limits) *int64 { return &l.SlackMiB }},
+	{"stackKiB", func(l *Limits) *int64 { return &l.StackKiB }},
+	{"resultBytes", func(l *Limits) *int64 { return &l.ResultBytes }},
+	{"messageBytes", func(l *Limits) *int64 { return &l.MessageBytes }},
+	{"moduleBytes", func(l *Limits) *int64 { return &l.ModuleBytes }},
+	{"valueDepth", func(l *Limits) *int64 { return &l.ValueDepth }},
+	{"valueParts", func(l *Limits) *int64 { return &l.ValueParts }},
+	{"logBytes", func(l *Limits) *int64 { return &l.LogBytes }},
+	{"logLines", func(l *Limits) *int64 { return &l.LogLines }},
+	{"toolCalls", func(l *Limits) *int64 { return &l.ToolCalls }},
+	{"toolCallsInFlight", func(l *Limits) *int64 { return &l.ToolCallsInFlight }},
+	{"fetches", func(l *Limits) *int64 { return &l.Fetches }},
+	{"fetchBytes", func(l *Limits) *int64 { return &l.FetchBytes }},
+	{"timers", func(l *Limits) *int64 { return &l.Timers }},
+}
+
+// Field returns where the limit of that wire name is kept, nil when there is none.
+func (l *Limits) Field(name string) *int64 {
+	for _, f := range limits {
+		if f.name == name {
+			return f.at(l)
+		}
 	}
 	return nil
 }
 
-// limitNames are the wire names of all limits.
-var limitNames = []string{
-	"cpuMs", "wallMs", "totalMs", "heapMiB", "bufferMiB", "resultBytes", "logBytes", "logLines", "toolCalls",
-	"fetches", "fetchBytes",
+// LimitNames are the wire names of all limits, in the order of the fields.
+func LimitNames() []string {
+	names := make([]string, len(limits))
+	for i, f := range limits {
+		names[i] = f.name
+	}
+	return names
 }
 
 // UnmarshalJSON refuses a limit that is zero, negative, fractional or over MaxLimit with an *Error of type
@@ -54,7 +67,7 @@ func (l *Limits) UnmarshalJSON(text []byte) error {
 func (r paramReader) limits(path string, raw json.RawMessage, into *Limits, strict bool) error {
 	*into = Limits{}
 	return r.object(path, raw, func(name, path string, v json.RawMessage) error {
-		p := into.field(name)
+		p := into.Field(name)
 		if p == nil {
 			if strict {
 				return unknownField(path)
@@ -85,9 +98,9 @@ func (r paramReader) positive(path string, raw json.RawMessage, into *int64) err
 }
 
 func (l *Limits) validate(path string) error {
-	for _, name := range limitNames {
-		if n := *l.field(name); n < 0 || n > MaxLimit {
-			return FieldError(path+"."+name, "must be from 1 to %d, not %d", int64(MaxLimit), n)
+	for _, f := range limits {
+		if n := *f.at(l); n < 0 || n > MaxLimit {
+			return FieldError(path+"."+f.name, "must be from 1 to %d, not %d", int64(MaxLimit), n)
 		}
 	}
 	return nil

@@ -211,6 +211,11 @@ var outcomes = []*Outcome{
 			Type: Syntax, Name: "SyntaxError", Message: "Unexpected }", Stack: "s", Cause: raw(`null`), Thrown: raw(`"t"`),
 			Position: &Position{"main.js", 3, 4, "}"}, Reason: "r", Field: "f", RetryAfterMs: 5,
 		},
+		Calls: []Call{
+			{Call: 1, Provider: "db", Path: []string{"users", "\"get\""}, Status: CallOK, Ms: 1.5},
+			{Omitted: 7},
+			{Call: 9, Provider: "db", Path: []string{"x"}, Status: CallPending},
+		},
 	},
 }
 

@@ -255,6 +255,8 @@ func DecodeOutcome(text json.RawMessage, b Bounds) (*Outcome, error) {
 			return r.wrapped(path, v, &o.Error)
 		case "logs":
 			return r.wrapped(path, v, &o.Logs)
+		case "calls":
+			return r.wrapped(path, v, &o.Calls)
 		case "stats":
 			return r.wrapped(path, v, &o.Stats)
 		}

@@ -208,17 +208,21 @@ func TestLimitsJSON(t *testing.T) {
 
 func TestLimitNamesAreAllFields(t *testing.T) {
 	typ := reflect.TypeFor[Limits]()
-	if typ.NumField() != len(limitNames) {
-		t.Fatalf("%d fields, %d names", typ.NumField(), len(limitNames))
+	names := LimitNames()
+	if typ.NumField() != len(names) {
+		t.Fatalf("%d fields, %d names", typ.NumField(), len(names))
 	}
 	var l Limits
-	for i, name := range limitNames {
+	for i, name := range names {
 		if tag, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ","); tag != name {
 			t.Errorf("field %d is %s, not %s", i, tag, name)
 		}
-		if l.field(name) != reflect.ValueOf(&l).Elem().Field(i).Addr().Interface() {
+		if l.Field(name) != reflect.ValueOf(&l).Elem().Field(i).Addr().Interface() {
 			t.Errorf("%s is kept in another field", name)
 		}
+	}
+	if l.Field("cpu") != nil {
+		t.Error("there is a limit cpu")
 	}
 }
 

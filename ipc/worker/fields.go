@@ -7,9 +7,10 @@ import "math"
 
 // Bounds on the lists of a worker's frames, so that a frame of one-byte items cannot cost many times its size.
 const (
-	maxLayers = 64
-	maxPath   = 256
-	unbounded = math.MaxInt // by the frame's size alone
+	maxLayers  = 64
+	maxPath    = 256
+	maxReached = 64
+	unbounded  = math.MaxInt // by the frame's size alone
 )
 
 func (m *Execute) fields(c *coder) {
@@ -49,12 +50,18 @@ func (l *Limits) fields(c *coder) {
 	c.duration(&l.Total)
 	c.int(&l.HeapBytes)
 	c.int(&l.BufferBytes)
+	c.int(&l.SlackBytes)
+	c.int(&l.StackBytes)
 	c.int(&l.ResultBytes)
+	c.int(&l.MessageBytes)
+	c.int(&l.ValueDepth)
+	c.int(&l.ValueParts)
 	c.int(&l.LogBytes)
 	c.int(&l.LogLines)
 	c.int(&l.ToolCalls)
+	c.int(&l.CallsInFlight)
 	c.int(&l.Fetches)
-	c.int(&l.MessageBytes)
+	c.int(&l.Timers)
 }
 
 func (m *ToolResult) fields(c *coder) {
@@ -119,6 +126,8 @@ func (m *Log) fields(c *coder) {
 	c.text(&m.Level)
 	c.duration(&m.Time)
 	c.text(&m.Text)
+	c.uint(&m.SkippedLines)
+	c.uint(&m.SkippedBytes)
 }
 
 func (m *Result) fields(c *coder) {
@@ -129,8 +138,7 @@ func (m *Result) fields(c *coder) {
 	c.duration(&m.Wall)
 	c.uint(&m.PeakHeapBytes)
 	c.uint(&m.ToolCalls)
-	c.uint(&m.DroppedLines)
-	c.uint(&m.DroppedBytes)
+	c.texts(&m.Reached, maxReached)
 }
 
 func (m *LastWord) fields(c *coder) {

@@ -18,7 +18,8 @@ var samples = []Message{
 		Modules:   []Module{{Specifier: "lib", Type: "bytes", Source: []byte{0, 255}}},
 		Limits: Limits{
 			CPU: time.Second, Wall: 2 * time.Second, Total: time.Minute, HeapBytes: 64 << 20, BufferBytes: 1,
-			ResultBytes: 2, LogBytes: 3, LogLines: 4, ToolCalls: 5, Fetches: 7, MessageBytes: 6,
+			SlackBytes: 8, StackBytes: 9, ResultBytes: 2, MessageBytes: 6, ValueDepth: 10, ValueParts: 11,
+			LogBytes: 3, LogLines: 4, ToolCalls: 5, CallsInFlight: 12, Fetches: 7, Timers: 13,
 		},
 	},
 	Execute{ID: 1},
@@ -32,8 +33,8 @@ var samples = []Message{
 	Fetch{ID: 7, Call: 2, Fetch: 1, Request: []byte(`{}`)},
 	FetchRead{ID: 7, Call: 3, Fetch: 1},
 	FetchCancel{ID: 7, Fetch: 1},
-	Log{ID: 7, Level: "warn", Time: time.Millisecond, Text: "wärn\x00ing"},
-	Result{ID: 7, Value: []byte(`1`), CPU: 1, Wall: 2, PeakHeapBytes: 3, ToolCalls: 4, DroppedLines: 5, DroppedBytes: 6},
+	Log{ID: 7, Level: "warn", Time: time.Millisecond, Text: "wärn\x00ing", SkippedLines: 5, SkippedBytes: 6},
+	Result{ID: 7, Value: []byte(`1`), CPU: 1, Wall: 2, PeakHeapBytes: 3, ToolCalls: 4, Reached: []string{"timers"}},
 	Result{ID: 7, Error: []byte(`{"type":"exception","message":""}`)},
 	Result{ID: 7, Value: []byte{}},
 	LastWord{ID: 7, Type: "memory_limit", Detail: "heap"},
@@ -181,7 +182,7 @@ func TestRoundTripProperty(t *testing.T) {
 			Hello{Version: rapid.Uint32().Draw(t, "version"), PID: rapid.Uint32().Draw(t, "pid"), Layers: list(t, "layers")},
 			Heartbeat{ID: num.Draw(t, "id"), CPU: dur.Draw(t, "cpu"), Wall: dur.Draw(t, "wall")},
 			ToolCall{ID: num.Draw(t, "id"), Provider: text.Draw(t, "provider"), Path: list(t, "path"), Args: data.Draw(t, "args")},
-			Result{ID: num.Draw(t, "id"), Value: optional.Draw(t, "value"), Error: optional.Draw(t, "error"), DroppedLines: num.Draw(t, "lines")},
+			Result{ID: num.Draw(t, "id"), Value: optional.Draw(t, "value"), Error: optional.Draw(t, "error"), ToolCalls: num.Draw(t, "calls")},
 		}
 		for _, m := range messages {
 			got, err := Decode(m.kind().sender(), body(m))

@@ -3,7 +3,7 @@ package worker
 import "time"
 
 // Version of the worker contract. Parent and worker must have the same.
-const Version = 2
+const Version = 3
 
 // Message is one frame of the contract. The concrete types below are all there are.
 type Message interface{ kind() kind }
@@ -63,12 +63,18 @@ type Limits struct {
 	CPU, Wall, Total time.Duration
 	HeapBytes        int64
 	BufferBytes      int64
+	SlackBytes       int64 // of the process beyond its state at rest, twice the heap and the buffers
+	StackBytes       int64
 	ResultBytes      int64
+	MessageBytes     int64 // arguments of one tool call or one fetch, encoded
+	ValueDepth       int64
+	ValueParts       int64
 	LogBytes         int64
 	LogLines         int64
 	ToolCalls        int64
+	CallsInFlight    int64 // ToolCalls without a ToolResult
 	Fetches          int64
-	MessageBytes     int64 // arguments of one tool call or one fetch, encoded
+	Timers           int64
 }
 
 // ToolResult answers a ToolCall, a Fetch or a FetchRead. Value is a protocol.Value when OK, else the JSON text of a
@@ -132,12 +138,15 @@ type FetchCancel struct {
 	ID, Fetch uint64
 }
 
-// Log is one console line.
+// Log is one console line. A worker sends the lines of a program as they come while they are within the limits on logs,
+// and after that the newest ones, LogInterval apart, with what was left out before each.
 type Log struct {
-	ID    uint64
-	Level string // a protocol.Level
-	Time  time.Duration
-	Text  string
+	ID           uint64
+	Level        string // a protocol.Level
+	Time         time.Duration
+	Text         string
+	SkippedLines uint64
+	SkippedBytes uint64
 }
 
 // Result is the end of an execution, after all its Logs, ToolCalls and Fetches.
@@ -149,8 +158,7 @@ type Result struct {
 	CPU, Wall     time.Duration
 	PeakHeapBytes uint64
 	ToolCalls     uint64
-	DroppedLines  uint64 // log lines over the limit
-	DroppedBytes  uint64
+	Reached       []string // names of protocol.Limits that the program ran into and that did not end it
 }
 
 // LastWord is written by a handler of a fatal condition just before the process exits with the matching status.
@@ -193,5 +201,9 @@ const (
 // HeartbeatInterval is the time between two Heartbeats.
 const HeartbeatInterval = 500 * time.Millisecond
 
-// EngineGrace is the time that the engine has between being told to stop and the worker's own exit.
-const EngineGrace = 250 * time.Millisecond
+// EngineGrace is the time that the engine has between being told to stop and the worker's own exit. The parent kills what
+// is still there another 100 ms later, so that nothing runs on for more than 250 ms after a deadline.
+const EngineGrace = 125 * time.Millisecond
+
+// LogInterval is the time between two batches of lines beyond the limits on logs.
+const LogInterval = 50 * time.Millisecond

@@ -28,6 +28,8 @@ class Encoder {
   Encoder(ex_isolate* s, Local<v8::Context> c, const CodecLimits& limits, const std::string& root, std::string* out, ex_error* err)
       : s_(s), iso_(s->iso), c_(c), limits_(limits), root_(root), out_(*out), err_(*err), start_(out->size()) {}
 
+  int parts() const { return nodes_; }
+
   // Write appends the text of v. depth is how many arrays and objects of the text are open around it: the bound on depth
   // is that of the text, as the readers count it.
   bool Write(Local<Value> v, const Step& at, int depth) {
@@ -612,10 +614,11 @@ class Encoder {
 
 }  // namespace
 
-bool Encode(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Value> v, const CodecLimits& limits, const std::string& root, std::string* out, ex_error* err) {
+bool Encode(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Value> v, const CodecLimits& limits, const std::string& root, std::string* out, ex_error* err, int* parts) {
   const size_t start = out->size();
   Encoder e(s, c, limits, root, out, err);
   if (!e.Write(v, {-1, nullptr, -1, {}}, 0)) return false;
+  if (parts != nullptr) *parts = e.parts();
   // Exact to the byte: whoever gets the text holds the worker to the same number, and a byte more costs its process.
   if (out->size() - start > limits.bytes) {
     *err = Fail(EX_TOO_LARGE, root + " is larger than " + std::to_string(limits.bytes) + " bytes");

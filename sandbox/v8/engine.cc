@@ -178,22 +178,22 @@ void InstallDeathHandlers(v8::Isolate::CreateParams* p) {
   p->fatal_error_callback = OnFatal;
 }
 
-void SetStackLimit(v8::Isolate* iso) {
+void SetStackLimit(v8::Isolate* iso, size_t bytes) {
   // An isolate keeps the limit of the thread that made it; on another thread every call would overflow at once. The
   // limit leaves room for C++ frames below JavaScript's (checked on V8 13.6).
-  constexpr uintptr_t kJavaScript = 984 * 1024, kReserve = 160 * 1024;
-  static thread_local uintptr_t limit = 0;
-  if (limit == 0) {
+  constexpr uintptr_t kReserve = 160 * 1024;
+  static thread_local uintptr_t top = 0, bottom = 0;
+  if (top == 0) {
     pthread_attr_t attr;
     void* base = nullptr;
     size_t size = 0;
     pthread_getattr_np(pthread_self(), &attr);
     pthread_attr_getstack(&attr, &base, &size);
     pthread_attr_destroy(&attr);
-    uintptr_t here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-    limit = std::max(here - kJavaScript, reinterpret_cast<uintptr_t>(base) + kReserve);
+    top = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    bottom = reinterpret_cast<uintptr_t>(base) + kReserve;
   }
-  iso->SetStackLimit(limit);
+  iso->SetStackLimit(std::max(top - bytes, bottom));
 }
 
 }  // namespace executord
@@ -287,7 +287,7 @@ ex_result ex_snapshot_make(ex_view library, ex_view warm) {
   {
     v8::SnapshotCreator creator(params);
     v8::Isolate* iso = creator.GetIsolate();
-    SetStackLimit(iso);
+    SetStackLimit(iso, kStackBytes);
     {
       v8::HandleScope handles(iso);
       v8::Local<v8::Context> c = v8::Context::New(iso, nullptr, GlobalTemplate(iso));
@@ -354,6 +354,19 @@ uint64_t SampleHeap(ex_isolate* s) {
 
 void BeforeGC(v8::Isolate*, v8::GCType, v8::GCCallbackFlags, void* data) { SampleHeap(static_cast<ex_isolate*>(data)); }
 
+// BufferBytes counts the buffers of every kind and the memories of WebAssembly, garbage included.
+size_t BufferBytes(ex_isolate* s, v8::HeapStatistics* h) { return std::max<size_t>(s->allocator->used(), h->external_memory()); }
+
+// CountBuffers ends the program when what a full collection left of its buffers is over the limit.
+void CountBuffers(v8::Isolate*, v8::GCType, v8::GCCallbackFlags, void* data) {
+  auto* s = static_cast<ex_isolate*>(data);
+  v8::HeapStatistics h;
+  s->iso->GetHeapStatistics(&h);
+  if (BufferBytes(s, &h) <= s->allocator->limit()) return;
+  s->memory_hit = true;
+  s->iso->TerminateExecution();
+}
+
 bool DenyWasm(v8::Local<v8::Context>, v8::Local<v8::String>) { return false; }
 
 void Configure(ex_isolate* s, const ex_options* o) {
@@ -361,6 +374,7 @@ void Configure(ex_isolate* s, const ex_options* o) {
   iso->SetData(0, s);
   iso->AddNearHeapLimitCallback(NearHeapLimit, s);
   iso->AddGCPrologueCallback(BeforeGC, s);
+  iso->AddGCEpilogueCallback(CountBuffers, s, v8::kGCTypeMarkSweepCompact);
   iso->SetMicrotasksPolicy(v8::MicrotasksPolicy::kExplicit);
   iso->SetPromiseRejectCallback(PromiseRejected);
   iso->SetPrepareStackTraceCallback(FormatStack);
@@ -408,7 +422,7 @@ ex_isolate* ex_isolate_new(const ex_options* o, ex_error* err) {
   {
     v8::Isolate* iso = s->iso;
     v8::Isolate::Scope isolate_scope(iso);
-    SetStackLimit(iso);
+    SetStackLimit(iso, kStackBytes);
     v8::HandleScope handles(iso);
     v8::Local<v8::Context> c = o->blob.n > 0 ? v8::Context::New(iso) : v8::Context::New(iso, nullptr, GlobalTemplate(iso));
     v8::Context::Scope scope(c);
@@ -470,15 +484,29 @@ void ex_stats_read(ex_isolate* s, ex_stats* out) {
   v8::HeapStatistics h;
   s->iso->GetHeapStatistics(&h);
   SampleHeap(s);
-  *out = {h.used_heap_size(), s->heap_peak, h.heap_size_limit(), s->allocator->used(), s->memory_hit, s->allocator->denied()};
+  *out = {h.used_heap_size(), s->heap_peak, h.heap_size_limit(), BufferBytes(s, &h), s->memory_hit, s->allocator->denied()};
 }
 
-ex_error ex_begin(ex_isolate* s, ex_view config, uint64_t heap_bytes, uint64_t buffer_bytes, int depth, int nodes, uint64_t message_bytes) {
-  s->allocator->SetLimit(buffer_bytes);
+// ex_count asks the isolate to count its buffers soon, from any thread. Only a full collection tells what of them is
+// garbage; it is made when they are over the limit with it.
+void ex_count(ex_isolate* s) {
+  if (s->counting.exchange(true)) return;
+  s->iso->RequestInterrupt([](v8::Isolate* iso, void*) {
+    auto* s = Self(iso);
+    s->counting = false;
+    v8::HeapStatistics h;
+    iso->GetHeapStatistics(&h);
+    if (BufferBytes(s, &h) > s->allocator->limit()) iso->LowMemoryNotification();
+  }, nullptr);
+}
+
+ex_error ex_begin(ex_isolate* s, ex_view config, const ex_limits* l) {
+  s->allocator->SetLimit(l->buffer_bytes);
   // Removing the callback is the one way in V8's API to lower the limit of a living isolate.
-  s->iso->RemoveNearHeapLimitCallback(NearHeapLimit, OldLimit(heap_bytes));
+  s->iso->RemoveNearHeapLimitCallback(NearHeapLimit, OldLimit(l->heap_bytes));
   s->iso->AddNearHeapLimitCallback(NearHeapLimit, s);
-  s->codec = {depth, nodes, message_bytes};
+  s->codec = {l->depth, l->nodes, l->message_bytes};
+  s->stack_bytes = l->stack_bytes;
   Scope scope(s);
   v8::TryCatch tc(s->iso);
   v8::Local<v8::Value> args[] = {Str(s->iso, View(config))};

@@ -64,7 +64,14 @@ void ex_isolate_free(ex_isolate*);
 void ex_terminate(ex_isolate*);
 void ex_set_execution(uint64_t id);
 
-ex_error ex_begin(ex_isolate*, ex_view config, uint64_t heap_bytes, uint64_t buffer_bytes, int depth, int nodes, uint64_t message_bytes);
+// Limits of a program: stack_bytes of JavaScript's stack; depth and nodes of one value; message_bytes of one call.
+typedef struct {
+  uint64_t heap_bytes, buffer_bytes, stack_bytes, message_bytes;
+  int depth, nodes;
+} ex_limits;
+
+ex_error ex_begin(ex_isolate*, ex_view config, const ex_limits* limits);
+void ex_count(ex_isolate*);
 ex_error ex_run(ex_isolate*, ex_view name, ex_view source, int call, ex_view input);
 ex_error ex_compile(ex_isolate*, ex_view name, ex_view source);
 int ex_drain(ex_isolate*);

@@ -215,6 +215,16 @@ func (i *Isolate) Terminate() {
 	}
 }
 
+// CountBuffers makes the isolate count its buffers, memories of WebAssembly included, when it next can, and end its program
+// when they are over the limit. V8 does so by itself only when it collects garbage.
+func (i *Isolate) CountBuffers() {
+	i.alive.Lock()
+	defer i.alive.Unlock()
+	if i.p != nil {
+		C.ex_count(i.p)
+	}
+}
+
 // HeapBytes is the heap in use at the last garbage collection, or when Stats was called.
 func (i *Isolate) HeapBytes() uint64 {
 	i.alive.Lock()
@@ -241,9 +251,13 @@ func (i *Isolate) enter() error {
 // the Config's.
 type Limits struct {
 	HeapBytes, BufferBytes int64
+	StackBytes             int64 // of JavaScript; what the thread has is enough for no more
 	Depth, Nodes           int   // of one encoded or decoded value
 	MessageBytes           int64 // of one call's arguments, encoded
 }
+
+// DefaultStackBytes is V8's own default.
+const DefaultStackBytes = 984 << 10
 
 // Begin sets the limits and hands the configuration (JSON text) to the library.
 func (i *Isolate) Begin(config string, l Limits) error {
@@ -251,7 +265,11 @@ func (i *Isolate) Begin(config string, l Limits) error {
 		return err
 	}
 	defer i.inside.Unlock()
-	e := C.ex_begin(i.p, view(config), C.uint64_t(l.HeapBytes), C.uint64_t(l.BufferBytes), C.int(l.Depth), C.int(l.Nodes), C.uint64_t(l.MessageBytes))
+	limits := C.ex_limits{
+		heap_bytes: C.uint64_t(l.HeapBytes), buffer_bytes: C.uint64_t(l.BufferBytes), stack_bytes: C.uint64_t(l.StackBytes),
+		message_bytes: C.uint64_t(l.MessageBytes), depth: C.int(l.Depth), nodes: C.int(l.Nodes),
+	}
+	e := C.ex_begin(i.p, view(config), &limits)
 	return takeError(&e)
 }
 

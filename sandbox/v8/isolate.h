@@ -16,8 +16,9 @@
 
 namespace executord {
 
-// BoundedAllocator counts the bytes of fixed-length ArrayBuffers and refuses what goes over the limit. Resizable and
-// growable buffers and WebAssembly memories pass it by (V8 13.6): RLIMIT_DATA and the process watch stop those.
+// BoundedAllocator counts the bytes of fixed-length ArrayBuffers and refuses what goes over the limit. Resizable buffers
+// and memories of WebAssembly pass it by (V8 13.6): CountBuffers finds those. It finds no shared ones, which V8 does not
+// count: RLIMIT_DATA and the process watch stop them.
 class BoundedAllocator : public v8::ArrayBuffer::Allocator {
  public:
   explicit BoundedAllocator(size_t limit) : inner_(NewDefaultAllocator()), limit_(limit) {}
@@ -29,6 +30,7 @@ class BoundedAllocator : public v8::ArrayBuffer::Allocator {
   }
   v8::PageAllocator* GetPageAllocator() override { return inner_->GetPageAllocator(); }
   void SetLimit(size_t limit) { limit_ = limit; }
+  size_t limit() const { return limit_; }
   size_t used() const { return used_; }
   bool denied() const { return denied_; }
 
@@ -74,6 +76,11 @@ struct CodecLimits {
 
 }  // namespace executord
 
+namespace executord {
+// kStackBytes is JavaScript's stack where nobody says otherwise: V8's own default on 64 bits.
+inline constexpr size_t kStackBytes = 984 << 10;
+}  // namespace executord
+
 struct ex_isolate {
   v8::Isolate* iso = nullptr;
   std::unique_ptr<executord::BoundedAllocator> allocator;
@@ -109,6 +116,9 @@ struct ex_isolate {
   bool call_entry = false;
   bool stirred = false;  // the program may have gone on in the last drain by itself
 
+  size_t stack_bytes = executord::kStackBytes;  // of JavaScript
+
+  std::atomic<bool> counting{false};  // ex_count was called and its interrupt has not come
   std::atomic<bool> memory_hit{false}, stopped{false};  // V8 forgets a termination once no JavaScript is on the stack
   std::atomic<uint64_t> heap_sample{0}, heap_peak{0};
 };
@@ -150,7 +160,8 @@ bool IsPlatformObject(v8::Isolate* iso, v8::Local<v8::Context> c, v8::Local<v8::
 v8::MaybeLocal<v8::Value> Library(ex_isolate* s, v8::Local<v8::Context> c, const char* name, int n, v8::Local<v8::Value>* args);
 
 // Encode appends the JSON text of v. On failure it returns false and fills err; root names the value in its message.
-bool Encode(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Value> v, const CodecLimits& limits, const std::string& root, std::string* out, ex_error* err);
+// parts gets the number of objects and primitives in v.
+bool Encode(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Value> v, const CodecLimits& limits, const std::string& root, std::string* out, ex_error* err, int* parts = nullptr);
 // Decode makes the value of a JSON text; on failure it throws a TypeError in the isolate, in which what names the text.
 v8::MaybeLocal<v8::Value> Decode(ex_isolate* s, v8::Local<v8::Context> c, std::string_view text, const CodecLimits& limits, const std::string& what);
 
@@ -188,7 +199,8 @@ bool RemoveLazy(ex_isolate* s, v8::Local<v8::Context> c);
 v8::Local<v8::Object> NativeFunctions(v8::Isolate* iso, v8::Local<v8::Context> c);
 const intptr_t* ExternalReferences();
 
-void SetStackLimit(v8::Isolate* iso);
+// SetStackLimit leaves JavaScript so many bytes of the calling thread's stack, or what the thread has.
+void SetStackLimit(v8::Isolate* iso, size_t bytes);
 v8::Platform* ThePlatform();
 void InstallDeathHandlers(v8::Isolate::CreateParams* p);
 
@@ -205,7 +217,7 @@ struct Thread {
 // Scope enters an isolate and its context on this thread.
 struct Scope {
   explicit Scope(ex_isolate* s) : s(s), isolate_scope(s->iso), handles(s->iso), context(s->context.Get(s->iso)), context_scope(context) {
-    SetStackLimit(s->iso);
+    SetStackLimit(s->iso, s->stack_bytes);
   }
   ex_isolate* s;
   Thread thread;

@@ -15,6 +15,7 @@ void ThrowTypeError(v8::Isolate* iso, const std::string& message) { iso->ThrowEx
 // EncodeArgs writes the arguments as a JSON array of values; each is a value of its own.
 bool EncodeArgs(ex_isolate* s, Local<v8::Context> c, Local<v8::Array> args, const std::string& tool, std::string* out) {
   *out = "[";
+  int left = s->codec.nodes;  // of all together
   for (uint32_t i = 0; i < args->Length(); i++) {
     if (i > 0) *out += ',';
     Local<Value> v;
@@ -22,14 +23,17 @@ bool EncodeArgs(ex_isolate* s, Local<v8::Context> c, Local<v8::Array> args, cons
     CodecLimits limits = s->codec;
     const size_t used = out->size() + 1;  // with the closing bracket
     limits.bytes = used < limits.bytes ? limits.bytes - used : 0;
+    limits.nodes = left;
+    int parts = 0;
     ex_error err{};
-    if (!Encode(s, c, v, limits, "argument " + std::to_string(i + 1) + " of " + tool, out, &err)) {
+    if (!Encode(s, c, v, limits, "argument " + std::to_string(i + 1) + " of " + tool, out, &err, &parts)) {
       std::string why(View({err.message.p, err.message.n}));
       if (err.kind == EX_TOO_LARGE) why = "the arguments of " + tool + " are larger than " + std::to_string(s->codec.bytes) + " bytes";
       if (err.kind != EX_TERMINATED) ThrowTypeError(s->iso, why);
       ex_error_free(&err);
       return false;
     }
+    left -= parts;
   }
   *out += ']';
   return true;
@@ -99,6 +103,10 @@ void TimerStart(const Info& info) {
   v8::Isolate* iso = info.GetIsolate();
   double ms = info[0]->IsNumber() ? info[0].As<v8::Number>()->Value() : 0;
   uint32_t id = Self(iso) == nullptr ? 1 : goTimerStart(Self(iso)->handle, ms, info[1]->IsTrue());
+  if (id == 0) {
+    iso->ThrowException(v8::Exception::RangeError(Str(iso, "more timers are pending than this program may have")));
+    return;
+  }
   info.GetReturnValue().Set(id);
 }
 

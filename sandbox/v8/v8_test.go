@@ -94,7 +94,7 @@ func open(t testing.TB, r *recorder) *Isolate {
 	}
 	r.iso = iso
 	t.Cleanup(func() { iso.Close() })
-	if err := iso.Begin("{}", Limits{HeapBytes: 64 << 20, BufferBytes: 64 << 20, Depth: 200, Nodes: 100000, MessageBytes: 8 << 20}); err != nil {
+	if err := iso.Begin("{}", Limits{HeapBytes: 64 << 20, BufferBytes: 64 << 20, StackBytes: DefaultStackBytes, Depth: 200, Nodes: 100000, MessageBytes: 8 << 20}); err != nil {
 		t.Fatal(err)
 	}
 	return iso
@@ -440,7 +440,7 @@ func TestIsolatesDoNotLeak(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		iso.Begin("{}", Limits{64 << 20, 64 << 20, 100, 1000, 1 << 20})
+		iso.Begin("{}", Limits{HeapBytes: 64 << 20, BufferBytes: 64 << 20, StackBytes: DefaultStackBytes, Depth: 100, Nodes: 1000, MessageBytes: 1 << 20})
 		iso.Run("main.js", "globalThis.keep = new Uint8Array(1e6).fill(1); export default async () => { await call('x') }", false, nil)
 		iso.Drain()
 		if err := iso.Close(); err != nil {

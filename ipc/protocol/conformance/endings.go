@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -47,6 +48,35 @@ func endings(t *testing.T, e executor.Executor) {
 		p := fault.Position
 		if fault.Name != "TypeError" || p == nil || p.File != "mine.js" || p.Line != 2 || !strings.Contains(fault.Stack, "mine.js:2") {
 			t.Errorf("name %q, position %+v, stack %q", fault.Name, p, fault.Stack)
+		}
+	})
+	t.Run("what was called", func(t *testing.T) {
+		tools := executor.Provider{Name: "tools", Tools: map[string]executor.Tool{
+			"good": func(context.Context, []protocol.Value) (protocol.Value, error) { return nil, nil },
+			"bad":  func(context.Context, []protocol.Value) (protocol.Value, error) { return nil, errors.New("no") },
+			"wait": waiting.Tools["wait"],
+		}}
+		for name, last := range map[string]string{
+			"exception": "throw 1", "the engine stops it": "for (;;);", "the process ends": "[].indexOf.call({length: 2 ** 53 - 1}, 1)",
+		} {
+			code := "await tools.good(1); await tools.bad(2).catch(() => {}); tools.wait(3); await new Promise(r => setTimeout(r, 50)); " + last
+			o := run(t, e, program(code, using(tools), within(protocol.Limits{CPUMs: 200})))
+			got := ""
+			for _, c := range o.Calls {
+				got += fmt.Sprintf("%d %s.%s %s,", c.Call, c.Provider, strings.Join(c.Path, "."), c.Status)
+			}
+			if got != "1 tools.good ok,2 tools.bad error,3 tools.wait pending," || o.Error == nil {
+				t.Errorf("%s: calls %q, %v", name, got, o.Error)
+			}
+		}
+		if o := run(t, e, program("await tools.good(1); 1", using(tools))); o.Calls != nil {
+			t.Errorf("a value with calls %+v", o.Calls)
+		}
+	})
+	t.Run("many calls", func(t *testing.T) {
+		o := run(t, e, program("for (let i = 0; i < 500; i++) await tools.echo(i); throw 1", using(echo)))
+		if n := len(o.Calls); n != 257 || o.Calls[128].Omitted != 244 || o.Calls[127].Call != 128 || o.Calls[256].Call != 500 {
+			t.Errorf("%d calls, %+v", n, o.Calls)
 		}
 	})
 	t.Run("syntax error in detail", func(t *testing.T) {

@@ -147,7 +147,7 @@ func (h *host) isolate(t testing.TB) *v8.Isolate {
 	return iso
 }
 
-var limits = v8.Limits{HeapBytes: memory, BufferBytes: memory, Depth: 200, Nodes: 100_000, MessageBytes: maxValue}
+var limits = v8.Limits{HeapBytes: memory, BufferBytes: memory, StackBytes: v8.DefaultStackBytes, Depth: 200, Nodes: 100_000, MessageBytes: maxValue}
 
 // Codec returns v8.Isolate.RoundTrip of a new isolate.
 func Codec(t testing.TB) func(text string, script bool) ([]byte, error) {

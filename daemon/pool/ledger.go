@@ -1,0 +1,228 @@
+package pool
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/worker"
+)
+
+// Bounds of the list of calls in an outcome.
+const (
+	listedCalls     = 256
+	listedCallBytes = 32 << 10 // of their names
+)
+
+// ledger is the governor of every execution. Its lock is taken last, and nothing is called under it.
+type ledger struct {
+	limits        protocol.Limits
+	inFlightBytes int64
+	logs          *logbook
+
+	mu         sync.Mutex
+	began      time.Time
+	guest      stopwatch
+	waiting    int   // host calls under way
+	inFlight   int64 // their bytes
+	tools      int64 // tool calls among them
+	calls      int64
+	fetches    int64
+	fetchBytes int64 // of bodies, both ways
+	list       ends[*protocol.Call]
+	reached    map[string]bool
+}
+
+func newLedger(l protocol.Limits, inFlightBytes int64, logs *logbook) governor {
+	return &ledger{
+		limits: l, inFlightBytes: inFlightBytes, logs: logs,
+		list: ends[*protocol.Call]{maxItems: listedCalls, maxBytes: listedCallBytes, size: callBytes},
+	}
+}
+
+func callBytes(c *protocol.Call) int64 {
+	n := len(c.Provider)
+	for _, name := range c.Path {
+		n += len(name)
+	}
+	return int64(n)
+}
+
+func (l *ledger) admit(r *executor.Request) error {
+	n := int64(len(r.Code))
+	for _, m := range r.Modules {
+		n += int64(len(m.Source))
+	}
+	if n > l.limits.ModuleBytes {
+		return protocol.FieldError("modules", "code and modules have %d bytes together, more than %d", n, l.limits.ModuleBytes)
+	}
+	return nil
+}
+
+// enter begins the execution, or begins it again: what was begun on a worker that is dead counts for nothing.
+func (l *ledger) enter(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.began, l.guest = now, stopwatch{since: now}
+}
+
+func (l *ledger) hostCall(now time.Time, c *hostCall) (*protocol.ThrownError, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case c.kind == toolKind && l.calls >= l.limits.ToolCalls:
+		return nil, overLimit(protocol.ToolLimit, "more than %d tool calls", l.limits.ToolCalls)
+	case c.kind == toolKind && l.tools >= l.limits.ToolCallsInFlight:
+		return nil, overLimit(protocol.ToolLimit, "more than %d tool calls at once", l.limits.ToolCallsInFlight)
+	case c.kind == fetchKind && l.fetches >= l.limits.Fetches:
+		return nil, overLimit(protocol.ToolLimit, "more than %d fetches", l.limits.Fetches)
+	}
+	l.open(now, c)
+	switch {
+	case c.size > l.limits.MessageBytes:
+		l.reach("messageBytes")
+		return throw("TypeError", "the arguments have %d bytes, more than %d", c.size, l.limits.MessageBytes), nil
+	case l.inFlight > l.inFlightBytes:
+		return throw("RangeError", "the arguments of all calls under way would have more than %d bytes", l.inFlightBytes), nil
+	case l.fetchBytes > l.limits.FetchBytes:
+		l.reach("fetchBytes")
+		return tooManyBytes(l.limits), nil
+	}
+	return nil, nil
+}
+
+// open counts a call. The guest leaves with the first. l.mu is held.
+func (l *ledger) open(now time.Time, c *hostCall) {
+	c.asked = now
+	if l.waiting++; l.waiting == 1 {
+		l.guest.pause(now)
+	}
+	l.inFlight += c.size
+	l.fetchBytes += c.body
+	switch c.kind {
+	case toolKind:
+		l.calls++
+		l.tools++
+		c.record = &protocol.Call{Call: c.number, Provider: c.provider, Path: c.path, Status: protocol.CallPending}
+		l.list.add(c.record)
+	case fetchKind:
+		l.fetches++
+	}
+}
+
+func (l *ledger) answered(now time.Time, c *hostCall, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inFlight -= c.size
+	if l.waiting--; l.waiting == 0 {
+		l.guest.start(now)
+	}
+	if c.kind != toolKind {
+		return
+	}
+	l.tools--
+	c.record.Ms, c.record.Status = ms(now.Sub(c.asked)), protocol.CallError
+	if ok {
+		c.record.Status = protocol.CallOK
+	}
+}
+
+func (l *ledger) body(n int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fetchBytes += int64(n)
+	if l.fetchBytes > l.limits.FetchBytes {
+		l.reach("fetchBytes")
+		return false
+	}
+	return true
+}
+
+func (l *ledger) output(line worker.Log) error { return l.logs.add(line) }
+
+func (l *ledger) due() (time.Time, protocol.Type) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	total := l.began.Add(millis(l.limits.TotalMs))
+	if l.guest.since.IsZero() {
+		return total, protocol.TotalTimeout
+	}
+	if wall := l.guest.since.Add(millis(l.limits.WallMs) - l.guest.counted); wall.Before(total) {
+		return wall, protocol.WallTimeout
+	}
+	return total, protocol.TotalTimeout
+}
+
+func (l *ledger) end(m worker.Result, cancelled bool) (protocol.Value, *protocol.Error, error) {
+	if err := l.note(m.Reached); err != nil {
+		return nil, nil, err
+	}
+	return checkResult(m, l.limits, cancelled)
+}
+
+// note takes the names of limits that the worker says the program ran into.
+func (l *ledger) note(names []string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range names {
+		if l.limits.Field(name) == nil {
+			return violationf("a limit that there is not")
+		}
+		l.reach(name)
+	}
+	return nil
+}
+
+// reach notes a limit. l.mu is held.
+func (l *ledger) reach(name string) {
+	if l.reached == nil {
+		l.reached = map[string]bool{}
+	}
+	l.reached[name] = true
+}
+
+func (l *ledger) account(now time.Time) account {
+	lines := l.logs.close(now.Sub(l.began))
+	cut := l.logs.truncated()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range cut {
+		l.reach(name)
+	}
+	a := account{guest: l.guest.at(now), calls: l.calls, fetches: l.fetches, logs: lines, reached: slices.Collect(maps.Keys(l.reached))}
+	for _, c := range l.list.list(func(lost protocol.Truncated) *protocol.Call { return &protocol.Call{Omitted: lost.Lines} }) {
+		a.list = append(a.list, *c) // what is answered from here on stays pending
+	}
+	return a
+}
+
+// stopwatch counts time while it is not paused.
+type stopwatch struct {
+	counted time.Duration
+	since   time.Time // zero while paused
+}
+
+func (s *stopwatch) start(now time.Time) { s.since = now }
+
+func (s *stopwatch) pause(now time.Time) {
+	s.counted, s.since = s.at(now), time.Time{}
+}
+
+func (s *stopwatch) at(now time.Time) time.Duration {
+	if s.since.IsZero() {
+		return s.counted
+	}
+	return s.counted + now.Sub(s.since)
+}
+
+func throw(name, format string, args ...any) *protocol.ThrownError {
+	return &protocol.ThrownError{Name: name, Message: fmt.Sprintf(format, args...)}
+}
+
+func tooManyBytes(l protocol.Limits) *protocol.ThrownError {
+	return throw("RangeError", "fetch: the bodies of all requests and responses have more than %d bytes", l.FetchBytes)
+}

@@ -29,6 +29,7 @@ func (a *average) add(d time.Duration) {
 // acquire gets a worker, waiting for its turn if it has to. Nil without an error means that ctx ended first.
 func (p *Pool) acquire(ctx context.Context, r *run, w *waiter) (*member, error) {
 	if ctx.Err() != nil {
+		p.countLeft()
 		return nil, nil
 	}
 	m, place, err := p.admit(w)
@@ -80,8 +81,8 @@ func (p *Pool) await(ctx context.Context, r *run, w *waiter, place int) (*member
 	if r.req.OnState != nil {
 		r.req.OnState(protocol.State{Execution: r.execution, State: protocol.StateQueued, Position: place})
 	}
-	timer := time.NewTimer(p.config.QueueTimeout - p.outside.now().Sub(r.queued))
-	defer timer.Stop()
+	tooLong, stop := p.outside.timer(p.config.QueueTimeout - p.outside.now().Sub(r.queued))
+	defer stop()
 	select {
 	case m := <-w.grant:
 		return m, nil
@@ -91,7 +92,7 @@ func (p *Pool) await(ctx context.Context, r *run, w *waiter, place int) (*member
 	case <-p.closing:
 		p.giveUp(w)
 		return nil, closedError()
-	case <-timer.C:
+	case <-tooLong:
 		if !p.leaveQueue(w, &p.totals.QueueTimeouts) {
 			return <-w.grant, nil // just in time
 		}
@@ -116,7 +117,14 @@ func (p *Pool) leaveQueue(w *waiter, count *uint64) bool {
 func (p *Pool) giveUp(w *waiter) {
 	if !p.leaveQueue(w, &p.totals.Left) {
 		p.unassign(<-w.grant)
+		p.countLeft()
 	}
+}
+
+func (p *Pool) countLeft() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.totals.Left++
 }
 
 // requeue puts w before everybody, for the worker that it was granted died.

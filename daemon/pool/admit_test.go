@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -208,6 +209,31 @@ func TestA5(t *testing.T) {
 	busy.end()
 	for range 10 {
 		b.works()
+	}
+}
+
+// TestGrantedAndGone: who is granted a worker in the moment of giving up hands it on.
+func TestGrantedAndGone(t *testing.T) {
+	b := insideBench(t, testConfig())
+	busy := b.start("a", script("wait"))
+	busy.isRunning(t)
+	w := newWaiter("b")
+	if m, place, err := b.admit(w); m != nil || place != 1 || err != nil {
+		t.Fatalf("admitted to %v at %d, %v", m, place, err)
+	}
+	next := b.start("c", script("return 1"))
+	next.isQueued(t)
+	busy.end()
+	for len(w.grant) == 0 {
+		runtime.Gosched()
+	}
+	b.giveUp(w)
+	<-next.done
+	if next.err != nil || string(next.out.Value) != "1" {
+		t.Errorf("next: %+v, %v", next.out, next.err)
+	}
+	if s := b.Stats(); s.Running != 0 || s.Totals.Left != 1 || len(s.Identities) != 0 {
+		t.Errorf("stats %+v", s)
 	}
 }
 

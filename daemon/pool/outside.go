@@ -20,10 +20,16 @@ type outside struct {
 	random func() float64 // in [0,1)
 	meter  func(pid int) (meter, error)
 	govern func(protocol.Limits, int64, *logbook) governor
+	timer  func(time.Duration) (fires <-chan time.Time, stop func())
 }
 
 func realOutside() outside {
-	return outside{now: time.Now, random: rand.Float64, meter: newProcMeter, govern: newLedger}
+	return outside{now: time.Now, random: rand.Float64, meter: newProcMeter, govern: newLedger, timer: realTimer}
+}
+
+func realTimer(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
 }
 
 // meter measures one process, whatever the process says of itself.

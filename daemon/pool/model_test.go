@@ -147,6 +147,10 @@ func newModel(t *testing.T, rt *rapid.T) *model {
 
 // end drains what is left, and wants every request to have ended.
 func (m *model) end() {
+	if m.rt.Failed() {
+		_ = m.bench.Close() // what failed first is what counts
+		return
+	}
 	if !m.drained {
 		m.close()
 		m.compare(m.rt)

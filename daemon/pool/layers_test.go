@@ -88,13 +88,20 @@ func TestLayers(t *testing.T) {
 				if x.blind {
 					b = notSeeing
 				}
-				testLayer(t, b, "console.log('before'); await tools.echo('first');\n"+l.code, l.limits, l.typ, x)
+				code := "console.log('before'); await tools.echo('first');\n" + l.code
+				for range 3 { // on a machine that is busy a layer may be late, and the next one outwards acts
+					if testLayer(t, b, code, l.limits, l.typ, x) {
+						return
+					}
+				}
+				t.Errorf("%s did not end it", x.by)
 			})
 		}
 	}
 }
 
-func testLayer(t *testing.T, b *bench, code string, limits protocol.Limits, typ protocol.Type, x broken) {
+// testLayer reports whether the layer that should have ended the program did.
+func testLayer(t *testing.T, b *bench, code string, limits protocol.Limits, typ protocol.Type, x broken) bool {
 	r := program(code)
 	r.Limits = limits
 	if x.without != "" {
@@ -109,9 +116,7 @@ func testLayer(t *testing.T, b *bench, code string, limits protocol.Limits, typ 
 	before := b.Stats().Totals
 	out := b.run(r)
 	after := b.Stats().Totals
-	if x.by != "" && after.Layers[x.by] != before.Layers[x.by]+1 {
-		t.Errorf("layers %v, before %v, want %s", after.Layers, before.Layers, x.by)
-	}
+	acted := x.by == "" || after.Layers[x.by] == before.Layers[x.by]+1
 	if got := texts(out); len(got) == 0 || got[0] != "before" {
 		t.Errorf("logs %q", got)
 	}
@@ -119,13 +124,13 @@ func testLayer(t *testing.T, b *bench, code string, limits protocol.Limits, typ 
 		if string(out.Value) != `"RangeError"` {
 			t.Errorf("got %s, %v", out.Value, out.Error)
 		}
-		return
+		return acted
 	}
 	want(t, out, typ, "")
 	if len(out.Calls) == 0 || out.Calls[0].Provider != "tools" || out.Calls[0].Status != protocol.CallOK {
 		t.Errorf("calls %+v", out.Calls)
 	}
-	if x.by == LayerSupervisor && typ != protocol.MemoryLimit {
+	if acted && x.by == LayerSupervisor && typ != protocol.MemoryLimit {
 		late := b.failure(typ).Late
 		if most := 250*time.Millisecond + busyMargin; late < stopGrace || late > most {
 			t.Errorf("killed %s after the deadline", late)
@@ -134,6 +139,7 @@ func testLayer(t *testing.T, b *bench, code string, limits protocol.Limits, typ 
 	if out := b.run(program("return 42")); string(out.Value) != "42" {
 		t.Errorf("the next program: %v", out.Error)
 	}
+	return acted
 }
 
 // busyMargin is for a machine that does other things when a timer fires.

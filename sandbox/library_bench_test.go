@@ -134,9 +134,9 @@ var touches = map[string]string{
 	"abort": "AbortSignal", "exception": "DOMException", "kinds": "ErrorEvent",
 	"base64": "atob", "blob": "Blob", "broadcastchannel": "BroadcastChannel", "eventsource": "EventSource", "filereader": "FileReader",
 	"clone": "structuredClone", "compression": "CompressionStream", "console": "console.log({})",
-	"crypto": "crypto", "encoding": "TextDecoder", "events": "Event", "fetch": "fetch", "formdata": "FormData",
+	"crypto": "crypto", "encoding": "TextDecoder", "events": "Event", "fetch": "fetch", "formdata": "FormData", "http": "Request",
 	"language": "Math.sumPrecise([1])", "messaging": "MessageChannel", "navigator": "navigator", "performance": "performance",
-	"streams": "ReadableStream", "url": "URL", "urlpattern": "URLPattern",
+	"streams": "ReadableStream", "subtle": "SubtleCrypto", "url": "URL", "urlpattern": "URLPattern",
 }
 
 // touchEach times each program of touches in isolates of their own, less what an empty program takes.
@@ -213,7 +213,7 @@ func BenchmarkFirstTouch(b *testing.B) {
 // TestEveryPartIsTouched keeps the list of BenchmarkFirstTouch whole.
 func TestEveryPartIsTouched(t *testing.T) {
 	for _, part := range runtime.Parts() {
-		inner := part == "idna" || part == "legacy" || part == "values" // loaded by other parts, or by the codec
+		inner := part == "idna" || part == "legacy" || part == "urls" || part == "values" // loaded by other parts, or by the codec
 		if _, ok := touches[part]; !ok && !inner {
 			t.Errorf("part %s is not in the list", part)
 		}

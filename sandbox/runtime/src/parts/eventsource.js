@@ -11,6 +11,7 @@ const minRetry = 10; // a server that wants none would be asked without pause
 export default function eventSource(core) {
   const { Bytes, EventTarget, finish, makeException, native, need, requireArguments, stringCharCodeAt, stringIndexOf, stringSlice, toBoolean, toDictionary, toUSVString, typedArrayBuffer, typedArrayByteOffset, typedArrayLength, typedArraySet } = core;
   const { Event, fire, handlerAttributes } = need("events");
+  const http = () => need("http");
   const fetching = () => need("fetch");
   const streams = () => need("streams");
   let stateOf;
@@ -40,9 +41,9 @@ export default function eventSource(core) {
       super();
       const text = toUSVString(url);
       const { withCredentials } = toDictionary(eventSourceInitDict, members, "The options");
-      const record = need("url").parse(text, fetching().baseURL());
+      const record = need("urls").parse(text, http().baseURL());
       if (record === null) throw makeException(`'${text}' is not an absolute URL; relative ones have no base here.`, "SyntaxError");
-      const address = need("url").serialize(record);
+      const address = need("urls").serialize(record);
       fetching().checkNetwork(address, "EventSource");
       this.#state = new State(this, address, withCredentials);
       if (record.scheme === "http" || record.scheme === "https") connect(this.#state);
@@ -66,7 +67,8 @@ export default function eventSource(core) {
   handlerAttributes(EventSource, ["open", "message", "error"], stateOf);
 
   function connect(state) {
-    const { addHeader, open, Request, requestOf } = fetching();
+    const { addHeader, open } = fetching();
+    const { Request, requestOf } = http();
     const request = new Request(state.url, { __proto__: null, cache: "no-store", credentials: state.withCredentials ? "include" : "same-origin" });
     const slots = requestOf(request);
     addHeader(slots, "Accept", "text/event-stream");
@@ -81,7 +83,7 @@ export default function eventSource(core) {
 
   function receive(state, response) {
     if (state.readyState === CLOSED) return;
-    const type = fetching().mimeOf(response);
+    const type = http().mimeOf(response);
     if (response.status !== 200 || type === null || type.essence !== "text/event-stream") {
       state.abort();
       later(state, () => fail(state, response.status === 200 ? "the response is no text/event-stream" : `the response has the status ${response.status}`));
@@ -91,7 +93,7 @@ export default function eventSource(core) {
       state.readyState = OPEN;
       fire(state.source, Event, "open");
     });
-    const parser = new Parser(state, need("url").originOf(need("url").parse(response.url, null)));
+    const parser = new Parser(state, need("urls").originOf(need("urls").parse(response.url, null)));
     if (response.body === null) return reconnect(state);
     const reader = streams().acquireReader(response.body.getStream());
     const next = () => {

@@ -45,7 +45,7 @@ export default function filereader(core) {
 
   function encodingOfType(type) {
     if (stringIndexOf(type, "charset") < 0) return undefined;
-    const charset = need("fetch").parameterOfType(type, "charset");
+    const charset = need("http").parameterOfType(type, "charset");
     return charset === undefined ? undefined : need("encoding").encodingOf(charset);
   }
 

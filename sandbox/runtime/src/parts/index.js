@@ -20,8 +20,10 @@ export const parts = {
     ],
   },
   url: { interfaces: ["URL", "URLSearchParams"] },
+  urls: {}, // the parser of URLs
   urlpattern: { interfaces: ["URLPattern"] },
-  crypto: { interfaces: ["Crypto", "CryptoKey", "SubtleCrypto"], attributes: ["crypto"], readonly: true },
+  crypto: { interfaces: ["Crypto"], attributes: ["crypto"], readonly: true },
+  subtle: { interfaces: ["CryptoKey", "SubtleCrypto"] },
   encoding: { interfaces: ["TextDecoder", "TextDecoderStream", "TextEncoder", "TextEncoderStream"] },
   compression: { interfaces: ["CompressionStream", "DecompressionStream"] },
   idna: { apart: true }, // written with ordinary methods: it has a realm of its own
@@ -42,7 +44,8 @@ export const parts = {
   },
   blob: { interfaces: ["Blob", "File"] },
   formdata: { interfaces: ["FormData"] },
-  fetch: { interfaces: ["Headers", "Request", "Response"], operations: ["fetch"] },
+  http: { interfaces: ["Headers", "Request", "Response"] },
+  fetch: { operations: ["fetch"] },
   filereader: { interfaces: ["FileReader", "ProgressEvent"] },
   broadcastchannel: { interfaces: ["BroadcastChannel"] },
   eventsource: { interfaces: ["EventSource"] },

@@ -6,7 +6,7 @@ export default function values(core) {
 
   // ---- from objects
 
-  const headersOf = (slots) => need("fetch").sortedPairs(slots);
+  const headersOf = (slots) => need("http").sortedPairs(slots);
 
   // The bytes of a body that nobody has read from, null for none, or why it has none.
   function bytesOfBody({ body }, name) {
@@ -47,13 +47,13 @@ export default function values(core) {
   // By part: gives a tag and what is in it, a reason why the object cannot be written, or undefined for another class.
   const writers = {
     __proto__: null,
-    url(object, { recordOf, serialize }) {
-      const record = recordOf(object);
-      return record === undefined ? undefined : ["@url", serialize(record)];
+    url(object, { hrefOf }) {
+      const href = hrefOf(object);
+      return href === undefined ? undefined : ["@url", href];
     },
     blob: (object, blobs) => (blobs.isBlob(object) ? writeBlob(object, blobs) : undefined),
     formdata: (object, { entriesOf, isFormData }) => (isFormData(object) ? ["@formdata", entriesOf(object)] : undefined),
-    fetch(object, { isHeaders, headerSlots, isRequest, requestOf, isResponse, responseOf }) {
+    http(object, { isHeaders, headerSlots, isRequest, requestOf, isResponse, responseOf }) {
       if (isHeaders(object)) return ["@headers", headersOf(headerSlots(object))];
       if (isRequest(object)) return writeRequest(requestOf(object));
       return isResponse(object) ? writeResponse(responseOf(object)) : undefined;
@@ -155,7 +155,7 @@ export default function values(core) {
 
   function readRequest(body) {
     if (!fits(body, requestMembers, requestOptions)) throw malformed("@request");
-    return need("fetch").requestFrom(body);
+    return need("http").requestFrom(body);
   }
 
   const readers = {
@@ -177,13 +177,13 @@ export default function values(core) {
     },
     "@headers"(list) {
       if (!isHeaderList(list)) throw malformed("@headers");
-      return need("fetch").headersFrom(list);
+      return need("http").headersFrom(list);
     },
     "@formdata": readForm,
     "@request": readRequest,
     "@response"(body) {
       if (!fits(body, responseMembers, responseOptions)) throw malformed("@response");
-      return need("fetch").responseFrom(body);
+      return need("http").responseFrom(body);
     },
   };
 

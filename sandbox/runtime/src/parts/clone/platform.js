@@ -37,7 +37,7 @@ export function makePlatform(core, { register, cloneWithTransfer }) {
 
   // Web Cryptography, 13.4
   known.CryptoKey = () => {
-    const { CryptoKey, copyKey } = need("crypto");
+    const { CryptoKey, copyKey } = need("subtle");
     register(CryptoKey, { __proto__: null, clone: copyKey });
   };
 

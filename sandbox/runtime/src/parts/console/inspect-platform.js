@@ -24,9 +24,9 @@ export function showPlatform(inspector, value, at) {
 // Items are [label, value] in a list.
 const known = {
   __proto__: null,
-  url({ recordOf, serialize, pairsOf }, value) {
-    const record = recordOf(value);
-    if (record !== undefined) return fields("URL", ["href", serialize(record)]);
+  url({ hrefOf, pairsOf }, value) {
+    const href = hrefOf(value);
+    if (href !== undefined) return fields("URL", ["href", href]);
     const pairs = pairsOf(value);
     return pairs === undefined ? undefined : { __proto__: null, name: "URLSearchParams", pairs, arrow: true };
   },
@@ -39,7 +39,7 @@ const known = {
   formdata({ isFormData, entriesOf }, value) {
     return isFormData(value) ? { __proto__: null, name: "FormData", pairs: entriesOf(value), arrow: false } : undefined;
   },
-  fetch({ isHeaders, headerSlots, sortedPairs, isRequest, requestOf, isResponse, responseOf }, value) {
+  http({ isHeaders, headerSlots, sortedPairs, isRequest, requestOf, isResponse, responseOf }, value) {
     if (isHeaders(value)) return { __proto__: null, name: "Headers", pairs: sortedPairs(headerSlots(value)), arrow: false };
     if (isRequest(value)) {
       const { method, url, headersObject } = requestOf(value);

@@ -1,12 +1,10 @@
 // Crypto (Web Cryptography Level 2, https://w3c.github.io/webcrypto/#crypto-interface, 10) and the global's crypto.
 
 import { makeBuffers } from "../../buffers.js";
-import { makeSubtle } from "./subtle.js";
 
 export default function crypto(core) {
   const { Bytes, finish, illegalConstructor, isView, makeException, native, need, requireArguments, SafeTypeError, typedArrayTag } = core;
   const buffers = makeBuffers(core);
-  const subtle = makeSubtle(core, buffers);
   const integers = {
     __proto__: null, Int8Array: 1, Uint8Array: 1, Uint8ClampedArray: 1, Int16Array: 1, Uint16Array: 1, Int32Array: 1, Uint32Array: 1, BigInt64Array: 1,
     BigUint64Array: 1,
@@ -23,7 +21,7 @@ export default function crypto(core) {
     }
     get subtle() {
       this.#brand;
-      return subtle.subtle;
+      return need("subtle").subtle;
     }
     getRandomValues(array) {
       this.#brand;
@@ -54,5 +52,5 @@ export default function crypto(core) {
   }
   finish(Crypto, { __proto__: null, name: "Crypto" });
 
-  return { __proto__: null, Crypto, CryptoKey: subtle.CryptoKey, SubtleCrypto: subtle.SubtleCrypto, crypto: new Crypto(token), copyKey: subtle.copyKey };
+  return { __proto__: null, Crypto, crypto: new Crypto(token) };
 }

@@ -6,7 +6,7 @@ const maxReferrer = 4096; // characters; a longer one is cut to its origin
 
 export function makeClients(core, headers, baseURL) {
   const { define, list, push, SafeTypeError, stringToLowerCase } = core;
-  const url = () => core.need("url");
+  const url = () => core.need("urls");
   const originOf = (record) => url().originOf(record);
   const policies = {
     __proto__: null, "no-referrer": true, "no-referrer-when-downgrade": true, "same-origin": true, origin: true, "strict-origin": true,

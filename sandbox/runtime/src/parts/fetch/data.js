@@ -58,7 +58,7 @@ export function makeDataURLs(core, mime) {
     const comma = stringIndexOf(text, ",");
     if (comma < 0) return null;
     let type = strip(stringSlice(text, 0, comma));
-    let bytes = core.need("url").percentDecodeBytes(stringSlice(text, comma + 1), false);
+    let bytes = core.need("urls").percentDecodeBytes(stringSlice(text, comma + 1), false);
     const rest = beforeBase64(type);
     if (rest !== undefined) {
       bytes = decodeBase64(bytes);

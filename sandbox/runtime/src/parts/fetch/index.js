@@ -1,33 +1,47 @@
-// The Fetch Standard (https://fetch.spec.whatwg.org/) as the minimum common API reads it: no origin, no CORS, no cookies,
-// no cache, no forbidden headers.
+// fetch() (Fetch, 5.6: https://fetch.spec.whatwg.org/#fetch-method) and what goes over the network or is at hand.
 
+import { once } from "../../once.js";
 import { makeBlobs } from "./blobs.js";
-import { makeBodies } from "./body.js";
 import { makeClients } from "./client.js";
 import { makeDataURLs } from "./data.js";
-import { makeHeaders } from "./headers.js";
 import { makeIntegrity } from "./integrity.js";
-import { makeMime } from "./mime.js";
 import { makeNetwork } from "./network.js";
-import { makeRequests } from "./request.js";
-import { makeResponses } from "./response.js";
-import { makeValues } from "./values.js";
 
 export default function fetchPart(core) {
-  const { SafePromise, SafeTypeError, stringIndexOf, stringSlice, stringStartsWith, requireArguments, promiseReject } = core;
-  // A program has no address; see the worker's configuration for the exception of tests.
-  let base = null;
-  const baseURL = () => (core.base ? (base ??= core.need("url").parse(core.base, null)) : null);
+  const { requireArguments, promiseReject } = core;
+  // Requests and responses, and all that works on them, come when something is fetched.
+  const fetching = once(() => makeFetching(core, core.need("http")));
 
-  const headers = makeHeaders(core);
-  const mime = makeMime(core, headers);
-  const bodies = makeBodies(core, headers, mime);
-  const { Request, isRequest, requestOf, signalOf } = makeRequests(core, headers, bodies, baseURL);
-  const { Response, responseOf, isResponse, newSlots, makeResponse } = makeResponses(core, headers, bodies, baseURL);
+  const operations = {
+    fetch(input, init = undefined) {
+      try {
+        requireArguments("fetch", arguments.length, 1);
+        return fetching().start(input, init);
+      } catch (error) {
+        return promiseReject(error);
+      }
+    },
+  };
+
+  return {
+    __proto__: null,
+    fetch: operations.fetch,
+    bytesOfSource: (source) => fetching().bytesOfSource(source),
+    // For EventSource.
+    checkNetwork: (address, what) => fetching().checkNetwork(address, what),
+    open: (slots, onResponse, onFailure) => fetching().open(slots, onResponse, onFailure),
+    addHeader: (slots, name, value) => core.need("http").headers.add(slots.headers, name, value),
+  };
+}
+
+function makeFetching(core, { headers, mime, bodies, requests, responses, baseURL }) {
+  const { promiseThen, SafePromise, SafeTypeError, stringIndexOf, stringSlice, stringStartsWith, promiseReject } = core;
+  const { Request, requestOf, signalOf } = requests;
+  const { responseOf, isResponse, newSlots, makeResponse } = responses;
   const readData = makeDataURLs(core, mime);
   const fromBlob = makeBlobs(core, headers, respond);
   const matches = makeIntegrity(core);
-  const { start, checkNetwork } = makeNetwork(core, { headers, bodies, clients: makeClients(core, headers, baseURL), newSlots });
+  const { start: open, checkNetwork } = makeNetwork(core, { headers, bodies, clients: makeClients(core, headers, baseURL), newSlots });
 
   const withoutFragment = (url) => {
     const at = stringIndexOf(url, "#");
@@ -108,36 +122,28 @@ export default function fetchPart(core) {
         ended = true;
         events.removeAbortAlgorithm(signal, onAbort);
       };
-      abort = start(request, (slots) => verify(request, slots, (whole) => resolve(makeResponse(whole)), reject), reject, onEnd);
+      abort = open(request, (slots) => verify(request, slots, (whole) => resolve(makeResponse(whole)), reject), reject, onEnd);
       if (events.isAborted(signal)) onAbort(); // by the stream of the request's body
       else if (!ended) events.addAbortAlgorithm(signal, onAbort);
     });
   }
 
-  const operations = {
-    fetch(input, init = undefined) {
-      try {
-        requireArguments("fetch", arguments.length, 1);
-        const request = requestOf(new Request(input, init));
-        const signal = signalOf(request);
-        const events = core.need("abort");
-        if (events.isAborted(signal)) {
-          const reason = events.signalReason(signal);
-          if (request.body !== null) request.body.cancel(reason);
-          return promiseReject(reason);
-        }
-        const { url } = request;
-        if (stringStartsWith(url, "http:") || stringStartsWith(url, "https:")) return overNetwork(request, signal);
-        return atHand(request, signal);
-      } catch (error) {
-        return promiseReject(error);
-      }
-    },
-  };
+  // The fetch method (5.6): a promise.
+  function start(input, init) {
+    const request = requestOf(new Request(input, init));
+    const signal = signalOf(request);
+    const events = core.need("abort");
+    if (events.isAborted(signal)) {
+      const reason = events.signalReason(signal);
+      if (request.body !== null) request.body.cancel(reason);
+      return promiseReject(reason);
+    }
+    const { url } = request;
+    if (stringStartsWith(url, "http:") || stringStartsWith(url, "https:")) return overNetwork(request, signal);
+    return atHand(request, signal);
+  }
 
   // ---- WebAssembly Web API (https://webassembly.github.io/spec/web-api/)
-
-  const { promiseThen } = core;
 
   // "compile a potential WebAssembly response": the promise of its bytes.
   function bytesOfSource(source) {
@@ -155,14 +161,5 @@ export default function fetchPart(core) {
     });
   }
 
-  return {
-    __proto__: null,
-    Headers: headers.Headers, Request, Response, fetch: operations.fetch, bytesOfSource,
-    parameterOfType: bodies.parameterOfType, // for FileReader
-    // For EventSource.
-    baseURL, checkNetwork, requestOf, open: start, mimeOf: bodies.mimeOf, addHeader: (slots, name, value) => headers.add(slots.headers, name, value),
-    // For values that cross to the host.
-    isHeaders: headers.isHeaders, headerSlots: headers.slotsOf, sortedPairs: headers.sortedPairs, isRequest, isResponse, responseOf,
-    ...makeValues(core, { headers, bodies, Request, requestOf, newSlots, makeResponse }),
-  };
+  return { __proto__: null, start, open, checkNetwork, bytesOfSource };
 }

@@ -5,7 +5,7 @@ const maxRedirects = 20;
 
 export function makeNetwork(core, { headers, bodies, clients, newSlots }) {
   const { native, promiseThen, SafeTypeError, stringToLowerCase, toString } = core;
-  const url = () => core.need("url");
+  const url = () => core.need("urls");
   const streams = () => core.need("streams");
   let exchanges = 0;
 

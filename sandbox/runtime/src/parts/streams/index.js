@@ -2,18 +2,13 @@
 // abstract operations are in the other files of this folder, over objects without interfaces: Readable, Writable,
 // Transform and their controllers, readers and writers.
 
+import { exportLater, once } from "../../once.js";
 import { useCore } from "./core.js";
 import { makeExports } from "./exports.js";
 import { makeReadableInterfaces } from "./readable-interfaces.js";
 import { makeStrategies } from "./strategies.js";
 import { makeTransformInterfaces } from "./transform-interfaces.js";
 import { makeWritableInterfaces } from "./writable-interfaces.js";
-
-// Makes something when it is first asked for.
-function once(make) {
-  let made;
-  return () => made ?? (made = make());
-}
 
 export default function streams(core) {
   useCore(core);
@@ -37,8 +32,7 @@ export default function streams(core) {
     ...readables.interfaces,
     ...makeExports(readables, writables, transforms),
   };
-  const later = (name, make) =>
-    core.defineProperty(exports, name, { __proto__: null, get: () => make().interfaces[name], enumerable: true });
+  const later = (name, make) => exportLater(exports, name, () => make().interfaces[name]);
   later("WritableStream", writable);
   later("WritableStreamDefaultWriter", writable);
   later("WritableStreamDefaultController", writable);

@@ -1,22 +1,18 @@
 // URL and URLSearchParams (URL Standard, https://url.spec.whatwg.org/#api, 6).
 
-import { makeEncode } from "./encode.js";
-import { makeHost } from "./host.js";
-import { makeParser } from "./parser.js";
+import { exportLater, once } from "../../once.js";
 import { makeSearchParams } from "./params.js";
 
 export default function url(core) {
   const { finish, isObject, requireArguments, SafeTypeError, stringSlice, toUSVString } = core;
-  const encode = makeEncode(core);
-  const { serializeForm } = encode;
-  const host = makeHost(core, encode);
-  const { canonical, parse, serialize, serializeHost, originOf, setters, defaultPorts, isSpecial } = makeParser(core, encode, host);
-  const { URLSearchParams, listOf, bind, refill } = makeSearchParams(core, encode);
+  const urls = () => core.need("urls");
+  const params = once(() => makeSearchParams(core));
 
   const invalid = (operation, text) => new SafeTypeError(`${operation}: Invalid URL: '${stringSlice(text, 0, 200)}'`);
 
   // The API URL parser (6.1). base is a text or undefined.
   function parseWithBase(text, base) {
+    const { parse } = urls();
     if (base === undefined) return parse(text);
     const record = parse(base);
     return record && parse(text, record);
@@ -62,72 +58,72 @@ export default function url(core) {
     // were written at once.
     #whole() {
       if (this.#stale) {
-        const query = serializeForm(listOf(this.#params));
+        const query = urls().serializeForm(params().listOf(this.#params));
         this.#record.query = query === "" ? null : query;
         this.#stale = false;
       }
       return this.#record;
     }
     get href() {
-      return serialize(this.#whole());
+      return urls().serialize(this.#whole());
     }
     set href(value) {
       this.#record;
       const text = toUSVString(value);
-      const record = parse(text);
+      const record = urls().parse(text);
       if (record === null) throw invalid("Failed to set the 'href' property on 'URL'", text);
       this.#record = record;
       this.#refill();
     }
     #refill() {
       this.#stale = false;
-      if (this.#params !== undefined) refill(this.#params, this.#record.query ?? "");
+      if (this.#params !== undefined) params().refill(this.#params, this.#record.query ?? "");
     }
     get origin() {
-      return originOf(this.#record);
+      return urls().originOf(this.#record);
     }
     get protocol() {
       return `${this.#record.scheme}:`;
     }
     set protocol(value) {
-      setters.protocol(this.#record, toUSVString(value));
+      urls().setters.protocol(this.#record, toUSVString(value));
     }
     get username() {
       return this.#record.username;
     }
     set username(value) {
-      setters.username(this.#record, toUSVString(value));
+      urls().setters.username(this.#record, toUSVString(value));
     }
     get password() {
       return this.#record.password;
     }
     set password(value) {
-      setters.password(this.#record, toUSVString(value));
+      urls().setters.password(this.#record, toUSVString(value));
     }
     get host() {
-      return this.#record.host === null ? "" : serializeHost(this.#record);
+      return this.#record.host === null ? "" : urls().serializeHost(this.#record);
     }
     set host(value) {
-      setters.host(this.#record, toUSVString(value));
+      urls().setters.host(this.#record, toUSVString(value));
     }
     get hostname() {
       return this.#record.host ?? "";
     }
     set hostname(value) {
-      setters.hostname(this.#record, toUSVString(value));
+      urls().setters.hostname(this.#record, toUSVString(value));
     }
     get port() {
       const { port } = this.#record;
       return port === null ? "" : `${port}`;
     }
     set port(value) {
-      setters.port(this.#record, toUSVString(value));
+      urls().setters.port(this.#record, toUSVString(value));
     }
     get pathname() {
       return this.#record.path;
     }
     set pathname(value) {
-      setters.pathname(this.#record, toUSVString(value));
+      urls().setters.pathname(this.#record, toUSVString(value));
     }
     get search() {
       const { query } = this.#whole();
@@ -136,12 +132,12 @@ export default function url(core) {
     set search(value) {
       this.#record;
       const text = toUSVString(value);
-      setters.search(this.#record, text);
+      urls().setters.search(this.#record, text);
       this.#refill();
     }
     get searchParams() {
       this.#record;
-      return (this.#params ??= bind(this.#record.query ?? "", () => {
+      return (this.#params ??= params().bind(this.#record.query ?? "", () => {
         this.#stale = true;
       }));
     }
@@ -150,13 +146,13 @@ export default function url(core) {
       return fragment === null || fragment === "" ? "" : `#${fragment}`;
     }
     set hash(value) {
-      setters.hash(this.#record, toUSVString(value));
+      urls().setters.hash(this.#record, toUSVString(value));
     }
     toString() {
-      return serialize(this.#whole());
+      return urls().serialize(this.#whole());
     }
     toJSON() {
-      return serialize(this.#whole());
+      return urls().serialize(this.#whole());
     }
   }
   // File API, 8.4: the table of blob: URLs is in the part that makes blobs.
@@ -175,13 +171,15 @@ export default function url(core) {
   finish(URL, { __proto__: null, name: "URL" });
   enumerableStatics(core, URL);
 
-  return {
-    __proto__: null,
-    URL, URLSearchParams,
-    // For other parts: parse(text, record or null) → record or null and what goes with it; the urlencoded format; the
-    // pairs of a URLSearchParams and the record of a URL, undefined for other values.
-    canonical, parse, serialize, originOf, setters, defaultPorts, isSpecial, recordOf, pairsOf: listOf, ...encode, ...host,
+  // The text of a URL and the pairs of a URLSearchParams, undefined for other values.
+  const hrefOf = (object) => {
+    const record = recordOf(object);
+    return record === undefined ? undefined : urls().serialize(record);
   };
+  const pairsOf = (object) => params().listOf(object);
+  const exports = { __proto__: null, URL, hrefOf, pairsOf };
+  exportLater(exports, "URLSearchParams", () => params().URLSearchParams);
+  return exports;
 }
 
 // Static operations are enumerable (Web IDL, 3.7.7).

@@ -1,14 +1,15 @@
 // URLSearchParams (URL Standard, https://url.spec.whatwg.org/#interface-urlsearchparams, 6.2).
 
-export function makeSearchParams(core, { parseForm, serializeForm }) {
+export function makeSearchParams(core) {
   const { arraySort, finish, iterable, iterate, isObject, requireArguments, SafeTypeError, symbolIterator, toRecord, toSequence, toUSVString } = core;
+  const urls = () => core.need("urls");
   const needs = (operation, given, required) => requireArguments(`${operation}' on 'URLSearchParams`, given, required);
 
   // sequence<sequence<USVString>>, record<USVString, USVString> or USVString.
   function toPairs(init) {
     if (!isObject(init)) {
       const text = toUSVString(init);
-      return parseForm(text[0] === "?" ? core.stringSlice(text, 1) : text);
+      return urls().parseForm(text[0] === "?" ? core.stringSlice(text, 1) : text);
     }
     const method = init[symbolIterator];
     if (method === undefined || method === null) return toRecord(init, toUSVString, toUSVString, "The record");
@@ -31,11 +32,11 @@ export function makeSearchParams(core, { parseForm, serializeForm }) {
       // A new object for the query of a URL; changed is called after each change.
       bind = (query, changed) => {
         const params = new URLSearchParams();
-        params.#pairs = parseForm(query);
+        params.#pairs = urls().parseForm(query);
         params.#changed = changed;
         return params;
       };
-      refill = (params, query) => (params.#pairs = parseForm(query));
+      refill = (params, query) => (params.#pairs = urls().parseForm(query));
     }
     constructor(init = "") {
       core.native.brand(this); // a platform object, which no structured clone takes
@@ -101,7 +102,7 @@ export function makeSearchParams(core, { parseForm, serializeForm }) {
       this.#update();
     }
     toString() {
-      return serializeForm(this.#pairs);
+      return urls().serializeForm(this.#pairs);
     }
   }
 

@@ -10,7 +10,7 @@ const components = ["protocol", "username", "password", "hostname", "port", "pat
 
 export default function urlpattern(core) {
   const { finish, isObject, native, need, SafeTypeError, toBoolean, toDictionary, toUSVString } = core;
-  const urls = () => need("url");
+  const urls = () => need("urls");
   const canonical = (name) => (value) => urls().canonical[name](value);
   const parse = (text, base) => urls().parse(text, base);
 

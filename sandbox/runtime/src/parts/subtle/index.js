@@ -1,6 +1,7 @@
 // SubtleCrypto (Web Cryptography Level 2, https://w3c.github.io/webcrypto/#subtlecrypto-interface, 14). Every operation
 // is done when its method returns; what it gives comes through a promise.
 
+import { makeBuffers } from "../../buffers.js";
 import { makeAlgorithms } from "./algorithms.js";
 import { algOf, makeJWK, memberNames } from "./jwk.js";
 import { makeKeys } from "./key.js";
@@ -28,11 +29,12 @@ const blockBits = { __proto__: null, "SHA-1": 512, "SHA-256": 512, "SHA-384": 10
 const formats = ["raw", "spki", "pkcs8", "jwk"];
 const curves = ["P-256", "P-384", "P-521"];
 
-export function makeSubtle(core, { bytesOf, isBuffer }) {
+export default function makeSubtle(core) {
   const {
     apply, Bytes, finish, illegalConstructor, isObject, isView, makeException, native, need, parseIntegerText, parseJSON, promiseReject, requireArguments, SafePromise, SafeTypeError,
     stringIndexOf, stringSlice, toBoolean, toEnum, toSequence, toUnsignedLong, typedArrayBuffer,
   } = core;
+  const { bytesOf, isBuffer } = makeBuffers(core);
   const notSupported = (message) => makeException(message, "NotSupportedError");
   const dataError = (message) => makeException(message, "DataError");
   const syntaxError = (message) => makeException(message, "SyntaxError");

@@ -7,7 +7,7 @@ export function makeRequests(core, headers, bodies, baseURL) {
   } = core;
   const { Headers, slotsOf: headerSlots } = headers;
   const events = () => core.need("abort");
-  const url = () => core.need("url");
+  const url = () => core.need("urls");
   let slotsOf, isRequest;
 
   const oneOf = (values, what) => (value) => toEnum(value, values, what);

@@ -62,7 +62,7 @@ export function makeResponses(core, headers, bodies, baseURL) {
       requireArguments("redirect' on 'Response", arguments.length, 1);
       const text = toUSVString(url);
       const code = toUnsignedShort(status);
-      const { parse, serialize } = core.need("url");
+      const { parse, serialize } = core.need("urls");
       const record = parse(text, baseURL());
       if (record === null) throw new SafeTypeError(`'${text}' is not an absolute URL; relative ones have no base here.`);
       if (code !== 301 && code !== 302 && code !== 303 && code !== 307 && code !== 308) throw new SafeRangeError(`The status ${code} is no redirect.`);

@@ -107,9 +107,8 @@ export function makeBodies(core, headers, mime) {
           return { __proto__: null, body: new Body(bytes, undefined), type: `multipart/form-data; boundary=${boundary}` };
         };
       }
-      const url = core.need("url");
-      const pairs = url.pairsOf(value);
-      if (pairs !== undefined) return () => textBody(url.serializeForm(pairs), "application/x-www-form-urlencoded;charset=UTF-8");
+      const pairs = core.loaded("url")?.pairsOf(value);
+      if (pairs !== undefined) return () => textBody(core.need("urls").serializeForm(pairs), "application/x-www-form-urlencoded;charset=UTF-8");
     }
     const text = toUSVString(value);
     return () => textBody(text, "text/plain;charset=UTF-8");
@@ -156,7 +155,7 @@ export function makeBodies(core, headers, mime) {
       return forms.parseMultipart(bytes, boundary);
     }
     if (type !== null && type.essence === "application/x-www-form-urlencoded") {
-      return forms.makeForm(core.need("url").parseForm(native.utf8Decode(bytes, false)));
+      return forms.makeForm(core.need("urls").parseForm(native.utf8Decode(bytes, false)));
     }
     throw new SafeTypeError("The body is neither multipart/form-data nor application/x-www-form-urlencoded.");
   }

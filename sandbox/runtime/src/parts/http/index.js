@@ -1,0 +1,34 @@
+// Headers, Request and Response (Fetch, 5: https://fetch.spec.whatwg.org/#fetch-api) as the minimum common API reads them:
+// no origin, no CORS, no cookies, no cache, no forbidden headers.
+
+import { makeBodies } from "./body.js";
+import { makeHeaders } from "./headers.js";
+import { makeMime } from "./mime.js";
+import { makeRequests } from "./request.js";
+import { makeResponses } from "./response.js";
+import { makeValues } from "./values.js";
+
+export default function http(core) {
+  // A program has no address; see the worker's configuration for the exception of tests.
+  let base = null;
+  const baseURL = () => (core.base ? (base ??= core.need("urls").parse(core.base, null)) : null);
+
+  const headers = makeHeaders(core);
+  const mime = makeMime(core, headers);
+  const bodies = makeBodies(core, headers, mime);
+  const requests = makeRequests(core, headers, bodies, baseURL);
+  const responses = makeResponses(core, headers, bodies, baseURL);
+
+  return {
+    __proto__: null,
+    Headers: headers.Headers, Request: requests.Request, Response: responses.Response,
+    // For the part "fetch".
+    headers, mime, bodies, requests, responses, baseURL,
+    // For FileReader and EventSource.
+    parameterOfType: bodies.parameterOfType, mimeOf: bodies.mimeOf,
+    // For values that cross to the host.
+    isHeaders: headers.isHeaders, headerSlots: headers.slotsOf, sortedPairs: headers.sortedPairs,
+    isRequest: requests.isRequest, requestOf: requests.requestOf, isResponse: responses.isResponse, responseOf: responses.responseOf,
+    ...makeValues(core, { headers, bodies, ...requests, ...responses }),
+  };
+}

@@ -36,8 +36,8 @@ export default function fetchPart(core) {
 
 function makeFetching(core, { headers, mime, bodies, requests, responses, baseURL }) {
   const { promiseThen, SafePromise, SafeTypeError, stringIndexOf, stringSlice, stringStartsWith, promiseReject } = core;
-  const { Request, requestOf, signalOf } = requests;
-  const { responseOf, isResponse, newSlots, makeResponse } = responses;
+  const { Request, requestOf, signalOf } = requests();
+  const { responseOf, isResponse, newSlots, makeResponse } = responses();
   const readData = makeDataURLs(core, mime);
   const fromBlob = makeBlobs(core, headers, respond);
   const matches = makeIntegrity(core);

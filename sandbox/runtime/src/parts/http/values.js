@@ -1,7 +1,7 @@
 // The Fetch Standard's objects from what the host sent of them (see ../values.js): data of the engine's own making, whose
 // members have the right types already.
 
-export function makeValues(core, { headers, bodies, Request, requestOf, newSlots, makeResponse }) {
+export function makeValues(core, { headers, bodies, requests, responses }) {
   const { SafeTypeError } = core;
   const bodyOf = (bytes) => (bytes === null ? null : new bodies.Body(bytes, undefined));
 
@@ -14,6 +14,7 @@ export function makeValues(core, { headers, bodies, Request, requestOf, newSlots
   const options = ["method", "mode", "credentials", "cache", "redirect", "referrerPolicy", "integrity", "keepalive"];
 
   function requestFrom(tag) {
+    const { Request, requestOf } = requests();
     const { url, headers: list, body, referrer } = tag;
     const init = { __proto__: null };
     for (let i = 0; i < options.length; i++) init[options[i]] = tag[options[i]];
@@ -32,6 +33,7 @@ export function makeValues(core, { headers, bodies, Request, requestOf, newSlots
     if ((status < 200 || status > 599) && (status !== 0 || type !== "error")) {
       throw new SafeTypeError(`A response cannot have the status ${status}.`);
     }
+    const { newSlots, makeResponse } = responses();
     const slots = newSlots(status, statusText, type, url);
     headers.fill(slots.headers, list);
     slots.redirected = redirected;

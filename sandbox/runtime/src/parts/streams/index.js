@@ -12,7 +12,7 @@ import { makeWritableInterfaces } from "./writable-interfaces.js";
 
 export default function streams(core) {
   useCore(core);
-  // The classes of writable and of transform streams are made when a program asks for them: most use readable ones only.
+  // Other classes than those of readable streams of chunks are made when a program asks for them.
   const writable = once(makeWritableInterfaces);
   const writables = {
     __proto__: null,
@@ -26,13 +26,18 @@ export default function streams(core) {
     makeTransform: (slots) => transform().makeTransform(slots),
     transformOf: (value) => transform().transformOf(value),
   };
+  const strategies = once(makeStrategies);
   const exports = {
     __proto__: null,
-    ...makeStrategies(),
     ...readables.interfaces,
     ...makeExports(readables, writables, transforms),
   };
   const later = (name, make) => exportLater(exports, name, () => make().interfaces[name]);
+  later("ByteLengthQueuingStrategy", strategies);
+  later("CountQueuingStrategy", strategies);
+  later("ReadableStreamBYOBReader", readables.bytes);
+  later("ReadableByteStreamController", readables.bytes);
+  later("ReadableStreamBYOBRequest", readables.bytes);
   later("WritableStream", writable);
   later("WritableStreamDefaultWriter", writable);
   later("WritableStreamDefaultController", writable);

@@ -2,25 +2,26 @@
 // holds the object that the abstract operations work on; reading it from anything else throws a TypeError.
 
 import {
-  apply, asyncIterator, AsyncIteratorPrototype, bare, bufferByteLength, bufferDetached, core, defineProperty, finish, illegalConstructor,
+  apply, asyncIterator, AsyncIteratorPrototype, bare, core, defineProperty, finish, illegalConstructor,
   isObject, native, requireArguments, required, SafePromise, SafeRangeError, SafeTypeError, setPrototypeOf, toBoolean, toCallback,
   toDictionary, toEnforced, toEnum, toStringTag, getOwnPropertyDescriptor,
 } from "./core.js";
+import { once } from "../../once.js";
+import { makeByteInterfaces } from "./byte-interfaces.js";
 import { readableFrom } from "./from.js";
 import { pipe } from "./pipe.js";
 import { markHandled, promising, react, rejectedWith, resolvedWith } from "./promises.js";
 import {
-  acquireByobReader, acquireDefaultReader, attachReader, cancelStream, isLocked, Readable, readByob, readDefault, Reader, releaseReader,
+  acquireDefaultReader, attachReader, cancelStream, isLocked, Readable, readDefault, Reader, releaseReader,
 } from "./readable.js";
 import { ByteController } from "./readable-bytes.js";
 import { DefaultController } from "./readable-default.js";
 import { highWaterMarkOf, sizeOf, toStrategy } from "./strategies.js";
 import { teeBytes, teeDefault } from "./tee.js";
+import { attached, cancelByReader, maxSafe, settleRead, zeroLength } from "./reading.js";
 import { nothing, promised } from "./transform.js";
-import { describe, toView } from "./views.js";
 import { isWritableLocked } from "./writable.js";
 
-const maxSafe = 9007199254740991;
 const toObject = (value) => {
   if (!isObject(value)) throw new SafeTypeError("The argument is not an object.");
   return value;
@@ -32,15 +33,6 @@ const sourceMembers = () => [
 ];
 const iteratorMembers = () => [["preventCancel", toBoolean, false]];
 const readerMembers = () => [["mode", (value) => toEnum(value, ["byob"], "The reader's mode")]];
-const readMembers = () => [["min", (value, what) => toEnforced(value, 0, maxSafe, what), 1]];
-
-// What a request of read() does: settles a promise.
-const settleRead = (resolve, reject) => ({
-  __proto__: null,
-  chunk: (value) => resolve({ value, done: false }),
-  close: (value) => resolve({ value, done: true }),
-  error: reject,
-});
 
 const endOfIteration = { __proto__: null };
 
@@ -54,6 +46,8 @@ export function makeReadableInterfaces(writables) {
   ];
 
   let readableOf;
+  const bytes = once(() => makeByteInterfaces(readableOf));
+  const makeRequest = (slots) => bytes().makeRequest(slots);
 
   class ReadableStreamDefaultController {
     #slots;
@@ -75,67 +69,6 @@ export function makeReadableInterfaces(writables) {
     }
   }
   zeroLength(ReadableStreamDefaultController);
-
-  class ReadableStreamBYOBRequest {
-    #slots;
-    constructor(slots) {
-      if (arguments.length !== 2 || arguments[1] !== bare) throw illegalConstructor();
-      this.#slots = slots;
-    }
-    get view() {
-      return this.#slots.view;
-    }
-    respond(bytesWritten) {
-      const slots = this.#slots;
-      requireArguments("respond' on 'ReadableStreamBYOBRequest", arguments.length, 1);
-      const count = toEnforced(bytesWritten, 0, maxSafe, "The number of bytes");
-      const controller = controllerOfRequest(slots);
-      if (bufferDetached(describe(slots.view).buffer)) throw new SafeTypeError("The view's buffer is detached.");
-      controller.respond(count);
-    }
-    respondWithNewView(view) {
-      const slots = this.#slots;
-      requireArguments("respondWithNewView' on 'ReadableStreamBYOBRequest", arguments.length, 1);
-      toView(view);
-      const controller = controllerOfRequest(slots);
-      if (bufferDetached(describe(view).buffer)) throw new SafeTypeError("The view's buffer is detached.");
-      controller.respondWithView(view);
-    }
-  }
-  zeroLength(ReadableStreamBYOBRequest);
-  const makeRequest = (slots) => new ReadableStreamBYOBRequest(slots, bare);
-
-  function controllerOfRequest(slots) {
-    if (slots.controller === undefined) throw new SafeTypeError("The request was answered already.");
-    return slots.controller;
-  }
-
-  class ReadableByteStreamController {
-    #slots;
-    constructor(slots) {
-      if (arguments.length !== 2 || arguments[1] !== bare) throw illegalConstructor();
-      this.#slots = slots;
-    }
-    get byobRequest() {
-      const request = this.#slots.getRequest();
-      return request === null ? null : request.object;
-    }
-    get desiredSize() {
-      return this.#slots.desiredSize();
-    }
-    close() {
-      this.#slots.closeChecked();
-    }
-    enqueue(chunk) {
-      const slots = this.#slots;
-      requireArguments("enqueue' on 'ReadableByteStreamController", arguments.length, 1);
-      slots.enqueueChecked(toView(chunk));
-    }
-    error(error = undefined) {
-      this.#slots.error(error);
-    }
-  }
-  zeroLength(ReadableByteStreamController);
 
   class ReadableStreamDefaultReader {
     #slots;
@@ -161,43 +94,6 @@ export function makeReadableInterfaces(writables) {
         const slots = this.#slots;
         attached(slots);
         return new SafePromise((resolve, reject) => readDefault(slots, settleRead(resolve, reject)));
-      });
-    }
-    releaseLock() {
-      const slots = this.#slots;
-      if (slots.stream !== undefined) releaseReader(slots);
-    }
-  }
-
-  class ReadableStreamBYOBReader {
-    #slots;
-    constructor(stream) {
-      if (arguments.length === 2 && arguments[1] === bare) {
-        this.#slots = stream;
-        stream.object = this;
-        return;
-      }
-      requireArguments("ReadableStreamBYOBReader", arguments.length, 1);
-      const slots = attachReader(new Reader(true), readableOf(stream));
-      slots.object = this;
-      this.#slots = slots;
-    }
-    get closed() {
-      return promising(() => this.#slots.closed.promise);
-    }
-    cancel(reason = undefined) {
-      return promising(() => cancelByReader(this.#slots, reason));
-    }
-    read(view, options = undefined) {
-      const given = arguments.length;
-      return promising(() => {
-        const slots = this.#slots;
-        requireArguments("read' on 'ReadableStreamBYOBReader", given, 1);
-        toView(view);
-        const { min } = toDictionary(options, readMembers(), "The options");
-        checkReadView(view, min);
-        attached(slots);
-        return new SafePromise((resolve, reject) => readByob(slots, view, min, settleRead(resolve, reject)));
       });
     }
     releaseLock() {
@@ -247,7 +143,7 @@ export function makeReadableInterfaces(writables) {
       const slots = this.#slots;
       const { mode } = toDictionary(options, readerMembers(), "The options");
       if (mode === undefined) return new ReadableStreamDefaultReader(acquireDefaultReader(slots), bare);
-      return new ReadableStreamBYOBReader(acquireByobReader(slots), bare);
+      return bytes().acquireReader(slots);
     }
     pipeThrough(transform, options = undefined) {
       const slots = this.#slots;
@@ -381,7 +277,7 @@ export function makeReadableInterfaces(writables) {
     const chunkSize = dictionary.autoAllocateChunkSize;
     if (chunkSize === 0) throw new SafeTypeError("The autoAllocateChunkSize must be positive.");
     const controller = new ByteController(slots, undefined, mark, chunkSize, makeRequest);
-    const object = (controller.object = new ReadableByteStreamController(controller, bare));
+    const object = (controller.object = bytes().makeController(controller));
     controller.algorithms = sourceAlgorithms(source, dictionary, object);
     controller.begin(dictionary.start && (() => apply(dictionary.start, source, [object])));
   }
@@ -394,36 +290,12 @@ export function makeReadableInterfaces(writables) {
     };
   }
 
-  function attached(slots) {
-    if (slots.stream === undefined) throw new SafeTypeError("The reader was released.");
-  }
-  function cancelByReader(slots, reason) {
-    attached(slots);
-    return cancelStream(slots.stream, reason);
-  }
-  function checkReadView(view, min) {
-    const { buffer, byteLength, elementSize } = describe(view);
-    if (byteLength === 0) throw new SafeTypeError("The view is empty.");
-    if (bufferByteLength(buffer) === 0) throw new SafeTypeError("The view's buffer is empty.");
-    if (bufferDetached(buffer)) throw new SafeTypeError("The view's buffer is detached.");
-    if (min === 0) throw new SafeTypeError("The option min must be positive.");
-    if (min > byteLength / elementSize) throw new SafeRangeError("The option min is larger than the view.");
-  }
-
-  const interfaces = {
-    __proto__: null, ReadableStream, ReadableStreamDefaultReader, ReadableStreamBYOBReader, ReadableStreamDefaultController,
-    ReadableByteStreamController, ReadableStreamBYOBRequest,
-  };
+  const interfaces = { __proto__: null, ReadableStream, ReadableStreamDefaultReader, ReadableStreamDefaultController };
   for (const name in interfaces) finish(interfaces[name], { __proto__: null, name });
   defineProperty(ReadableStream.prototype, asyncIterator, {
     __proto__: null, value: ReadableStream.prototype.values, writable: true, enumerable: false, configurable: true,
   });
-  return { __proto__: null, interfaces, makeReadable, makeRequest, readableOf, tee };
-}
-
-// An interface without a constructor has the length 0.
-function zeroLength(constructor) {
-  defineProperty(constructor, "length", { __proto__: null, value: 0, configurable: true });
+  return { __proto__: null, interfaces, bytes, makeReadable, makeRequest, readableOf, tee };
 }
 
 function enumerate(object, key) {

@@ -59,9 +59,7 @@ export function makeStrategies() {
       return sizes.count;
     }
   }
-  return {
-    __proto__: null,
-    ByteLengthQueuingStrategy: finish(ByteLengthQueuingStrategy, { __proto__: null, name: "ByteLengthQueuingStrategy" }),
-    CountQueuingStrategy: finish(CountQueuingStrategy, { __proto__: null, name: "CountQueuingStrategy" }),
-  };
+  const interfaces = { __proto__: null, ByteLengthQueuingStrategy, CountQueuingStrategy };
+  for (const name in interfaces) finish(interfaces[name], { __proto__: null, name });
+  return { __proto__: null, interfaces };
 }

@@ -558,6 +558,57 @@ func TestResizableBuffersAndWasmAreBounded(t *testing.T) {
 	}
 }
 
+// TestBuffersCountTogether: memories of WebAssembly, resizable and plain buffers have one limit, and end as it says without
+// the process; garbage does not count.
+func TestBuffersCountTogether(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	small := func(l *worker.Limits) { l.BufferBytes = 16 << 20 }
+	for name, code := range map[string]string{
+		"memory that grows": "const m = new WebAssembly.Memory({initial: 16}); for (let i = 0; i < 40; i++) { m.grow(16); for (const end = Date.now() + 10; Date.now() < end;); }",
+		"a third of each": `const third = 7 << 20, keep = [new Uint8Array(third), new WebAssembly.Memory({initial: third >> 16})];
+const b = new ArrayBuffer(0, {maxByteLength: 64 << 20}); b.resize(third); for (const end = Date.now() + 500; Date.now() < end;); return keep.length`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if e := p.run(job{code: code, limits: small}); e.err == nil || e.err.Type != protocol.MemoryLimit {
+				t.Errorf("got %s, %v, last word %+v", e.value, e.err, e.last)
+			}
+		})
+	}
+	e := p.run(job{code: "for (let i = 0; i < 60; i++) new Uint8Array(new WebAssembly.Memory({initial: 64}).buffer).fill(1); return 1", limits: small})
+	if e.value != "1" {
+		t.Errorf("garbage: %s, %v", e.value, e.err)
+	}
+}
+
+// TestConsolePastItsLimits: the newest lines leave in batches, with what was left out before them, and a long one is cut.
+func TestConsolePastItsLimits(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	var lines []worker.Log
+	p.nextID++
+	l := defaultLimits()
+	l.LogLines, l.LogBytes = 10, 100
+	code := "for (let i = 0; i < 5000; i++) console.log('line ' + i); console.log('é'.repeat(100))"
+	if err := p.conn.Send(worker.Execute{ID: p.nextID, Code: code, Name: "main.js", Form: "auto", Language: "javascript", Network: "none", Limits: l}); err != nil {
+		t.Fatal(err)
+	}
+	var skippedLines, skippedBytes uint64
+	p.await(func(m worker.Message) bool {
+		if line, ok := m.(worker.Log); ok {
+			lines = append(lines, line)
+			skippedLines, skippedBytes = skippedLines+line.SkippedLines, skippedBytes+line.SkippedBytes
+		}
+		_, over := m.(worker.Result)
+		return over
+	})
+	last := lines[len(lines)-1]
+	if lines[9].Text != "line 9" || last.Text != strings.Repeat("é", 25) {
+		t.Errorf("the tenth line is %q, the last %q", lines[9].Text, last.Text)
+	}
+	if uint64(len(lines))+skippedLines != 5001 || skippedBytes < 150 {
+		t.Errorf("%d lines, %d lines and %d bytes were left out", len(lines), skippedLines, skippedBytes)
+	}
+}
+
 // TestBackgroundWorkIsNoDeadlock: what V8 did in the background may have begun, ended and posted its task between any two
 // looks at it.
 func TestBackgroundWorkIsNoDeadlock(t *testing.T) {

@@ -70,8 +70,8 @@ func (j *job) end() {
 	<-j.done
 }
 
-// TestA1: over the limits a request is turned away at once, with a hint when to come back.
-func TestA1(t *testing.T) {
+// TestA1RefusedAtOnce: over the limits a request is turned away at once, with a hint when to come back.
+func TestA1RefusedAtOnce(t *testing.T) {
 	c := testConfig()
 	c.Workers, c.Queue, c.QueuePerIdentity = 2, 3, 3
 	b := insideBench(t, c)
@@ -145,8 +145,8 @@ func TestQueueTimeout(t *testing.T) {
 	}
 }
 
-// TestA3: simultaneous requests never pass the limits, and each is answered one way or the other.
-func TestA3(t *testing.T) {
+// TestA3NeverOverTheLimit: simultaneous requests never pass the limits, and each is answered one way or the other.
+func TestA3NeverOverTheLimit(t *testing.T) {
 	c := testConfig()
 	c.Workers, c.Queue, c.QueuePerIdentity = 4, 20, 20
 	b := insideBench(t, c)
@@ -183,8 +183,8 @@ func TestA3(t *testing.T) {
 	}
 }
 
-// TestA5: callers that give up while queued free their places.
-func TestA5(t *testing.T) {
+// TestA5CallersThatGiveUp: callers that give up while queued free their places.
+func TestA5CallersThatGiveUp(t *testing.T) {
 	b := insideBench(t, testConfig())
 	busy := b.start("a", script("wait"))
 	busy.isRunning(t)
@@ -209,6 +209,34 @@ func TestA5(t *testing.T) {
 	busy.end()
 	for range 10 {
 		b.works()
+	}
+}
+
+// TestG9ManyCallersFewWorkers: how many isolates there are is the operator's number, not the callers'.
+func TestG9ManyCallersFewWorkers(t *testing.T) {
+	c := testConfig()
+	c.Workers, c.Queue, c.QueuePerIdentity = 2, 10, 10
+	b := insideBench(t, c)
+	var served, refused atomic.Int64
+	var all sync.WaitGroup
+	for range 2100 {
+		all.Go(func() {
+			switch _, err := b.Execute(t.Context(), script("return 1")); {
+			case err == nil:
+				served.Add(1)
+			case errors.Is(err, protocol.Overloaded):
+				refused.Add(1)
+			default:
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	all.Wait()
+	if served.Load() < 12 || served.Load()+refused.Load() != 2100 {
+		t.Errorf("%d were served, %d refused", served.Load(), refused.Load())
+	}
+	if n := b.Stats().Totals.Started; n != 2 {
+		t.Errorf("%d workers were started", n)
 	}
 }
 

@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,25 +74,62 @@ func TestRealWorker(t *testing.T) {
 	}
 }
 
-// TestG3: cancelling at random points always ends the program.
-func TestG3(t *testing.T) {
+// TestG3CancelsAtAnyPoint: a thousand cancellations at random points each end the program.
+func TestG3CancelsAtAnyPoint(t *testing.T) {
 	c := testConfig()
 	c.Workers = 2
 	b := realBench(t, c)
-	for i := range 100 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%25)*time.Millisecond)
-		begin := time.Now()
-		r := program("for (;;) { await tools.echo(1); for (let i = 0; i < 1e5; i++); }")
-		r.Limits.ToolCalls = 1e6
-		out, err := b.Execute(ctx, r)
-		cancel()
-		if err != nil {
-			t.Fatal(err)
+	var all sync.WaitGroup
+	for half := range c.Workers {
+		all.Go(func() {
+			for i := range 500 {
+				cancelledAfter(t, b, time.Duration((2*i+half)%25)*time.Millisecond)
+			}
+		})
+	}
+	all.Wait()
+	if out := b.run(program("return 42")); string(out.Value) != "42" {
+		t.Errorf("at the end: %v", out.Error)
+	}
+}
+
+func cancelledAfter(t *testing.T, b *bench, d time.Duration) {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	r := program("for (;;) { await tools.echo(1); for (let i = 0; i < 1e5; i++); }")
+	r.Limits.ToolCalls = 1e5
+	out, err := b.Execute(ctx, r)
+	if err != nil || typeOf(out) != protocol.Cancelled {
+		t.Errorf("after %s: %+v, %v", d, out, err)
+	}
+}
+
+// TestG7CallbacksDoNotPileUp: programs with ten tools each leave nothing in the process that ran them.
+func TestG7CallbacksDoNotPileUp(t *testing.T) {
+	c := testConfig()
+	c.WorkerMaxExecutions = 1e6
+	b := realBench(t, c)
+	resident := func(n int) int64 {
+		for i := range n {
+			r := program("return await tools.t3(" + fmt.Sprint(i) + ")")
+			r.Providers = []protocol.Provider{{Name: "tools"}}
+			for k := range 10 {
+				r.Providers[0].Tools.Paths = append(r.Providers[0].Tools.Paths, []string{fmt.Sprintf("t%d", k)})
+			}
+			if out := b.run(r); string(out.Value) != fmt.Sprintf("[%d]", i) {
+				t.Fatalf("execution %d: %s, %v", i, out.Value, out.Error)
+			}
 		}
-		want(t, out, protocol.Cancelled, "")
-		if took := time.Since(begin); took > 2*time.Second {
-			t.Errorf("took %s", took)
-		}
+		b.waitReady()
+		return b.Workers()[0].RSSBytes
+	}
+	before := resident(500)
+	after := resident(1500)
+	if s := b.Stats(); s.Totals.Started != 1 {
+		t.Errorf("%d workers were started", s.Totals.Started)
+	}
+	if grown := after - before; grown > 16<<20 {
+		t.Errorf("%d MiB more after 1500 programs", grown>>20)
 	}
 }
 

@@ -384,6 +384,27 @@ func TestRecursionIsARangeError(t *testing.T) {
 	}
 }
 
+// TestG1GoKeepsItsFaults: V8 takes no signal from Go. A nil dereference stays a panic that can be recovered from, also after
+// WebAssembly ran.
+func TestG1GoKeepsItsFaults(t *testing.T) {
+	module := "new Uint8Array([0,97,115,109,1,0,0,0,1,4,1,96,0,0,3,2,1,0,7,5,1,1,102,0,0,10,4,1,2,0,11])"
+	if got, err := run(t, &recorder{}, "export default (new WebAssembly.Instance(new WebAssembly.Module("+module+")).exports.f(), 1)", nil); got != "1" {
+		t.Fatalf("got %s, %v", got, err)
+	}
+	for range 3 {
+		func() {
+			defer func() {
+				if fault, ok := recover().(runtime.Error); !ok || !strings.Contains(fault.Error(), "nil pointer") {
+					t.Errorf("recovered %v", fault)
+				}
+			}()
+			var nobody fmt.Stringer
+			_ = nobody.String()
+			t.Error("a call of nobody returned")
+		}()
+	}
+}
+
 func TestUseAfterCloseIsRefused(t *testing.T) {
 	r := &recorder{}
 	iso := open(t, r)
@@ -404,7 +425,8 @@ func TestUseAfterCloseIsRefused(t *testing.T) {
 	}
 }
 
-func TestSecondGoroutineIsRefused(t *testing.T) {
+// TestG5SecondGoroutineIsRefused: one isolate is never touched by two goroutines at once.
+func TestG5SecondGoroutineIsRefused(t *testing.T) {
 	r := &recorder{}
 	iso := open(t, r)
 	entered := make(chan struct{})

@@ -8,7 +8,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/executord/executord/ipc/timerslack"
+	"github.com/executord/executord/ipc/goruntime"
 	"github.com/executord/executord/sandbox"
 	"github.com/executord/executord/sandbox/v8"
 )
@@ -43,6 +43,7 @@ func run(channel, snapshot int, makeSnapshot, version bool) error {
 		_, err = os.Stdout.Write(file)
 		return err
 	}
-	timerslack.Relax()
+	goruntime.Relax()
+	goruntime.Headroom(32 << 20)
 	return sandbox.Run(channel, snapshot)
 }

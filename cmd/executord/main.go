@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"github.com/executord/executord/daemon"
-	"github.com/executord/executord/ipc/timerslack"
+	"github.com/executord/executord/ipc/goruntime"
 )
 
 // version is set when the program is built.
@@ -23,7 +23,8 @@ const (
 )
 
 func main() {
-	timerslack.Relax()
+	goruntime.Relax()
+	goruntime.Headroom(64 << 20)
 	settings, err := parse(os.Args[1:])
 	if err != nil {
 		fail(err, exitUsage)

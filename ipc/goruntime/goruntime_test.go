@@ -1,4 +1,4 @@
-package timerslack
+package goruntime
 
 import (
 	"fmt"
@@ -44,3 +44,21 @@ func of(t *testing.T, tid any) string {
 	}
 	return strings.TrimSpace(string(b))
 }
+
+// TestHeadroom: garbage as large as a few messages is not collected at once.
+func TestHeadroom(t *testing.T) {
+	Headroom(64 << 20)
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 20 {
+		garbage = make([]byte, 1<<20)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.NumGC - before.NumGC; n > 1 {
+		t.Errorf("%d collections for 20 MiB", n)
+	}
+	Headroom(0)
+}
+
+var garbage []byte

@@ -243,3 +243,20 @@ func BenchmarkCheck(b *testing.B) {
 		})
 	}
 }
+
+// TestLongStrings: what ends, interrupts or spoils a long string is seen wherever it is.
+func TestLongStrings(t *testing.T) {
+	const size = 3*plainStep + longString
+	b := wide
+	for _, at := range []int{0, 7, longString - 1, longString, longString + 8, plainStep, longString + plainStep + 7, 2*plainStep + 100, size - 1} {
+		for odd, valid := range map[string]bool{"\x00": false, "\x1f": false, "\xff": false, "\xc3\xa9": true, `\n`: true, `\x`: false, `"`: false, "\x7f": true} {
+			text := `"` + strings.Repeat("x", at) + odd + strings.Repeat("y", size-at) + `"`
+			if err := Check([]byte(text), b); (err == nil) != valid {
+				t.Errorf("%q at %d: %v", odd, at, err)
+			}
+			if json.Valid([]byte(text)) != valid && odd != "\xff" { // which encoding/json lets pass
+				t.Errorf("%q at %d: the test is wrong", odd, at)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -263,12 +264,17 @@ const (
 // passed, combined by or, in any order, perhaps with some that follow: whether a high bit is set is all they tell.
 func (s *scanner) skipPlain() (seen uint64) {
 	text, i := s.text, s.pos
-	for ; len(text)-i >= 8; i += 8 {
+	for begin := i; len(text)-i >= 8; i += 8 {
 		w := binary.LittleEndian.Uint64(text[i:])
 		seen |= w
 		if hit := swarStops(w); hit != 0 {
 			s.pos = i + bits.TrailingZeros64(hit)/8
 			return seen
+		}
+		if i-begin == longString {
+			n, high := plainRun(text[i+8:])
+			i += n
+			seen |= high
 		}
 	}
 	for i < len(text) && text[i] >= ' ' && text[i] != '"' && text[i] != '\\' {
@@ -279,12 +285,46 @@ func (s *scanner) skipPlain() (seen uint64) {
 	return seen
 }
 
+const (
+	// longString is how much of a string is plain before it is taken for a long one, as those of bytes are.
+	longString = 256
+	// plainStep is how far the ends of a long string are looked for at a time. It bounds what a string with few plain
+	// bytes between its escapes costs.
+	plainStep = 4 << 10
+)
+
+// plainRun is how many bytes of text, a multiple of eight, certainly neither end nor interrupt a string; combined by or
+// in the second result.
+func plainRun(text []byte) (n int, seen uint64) {
+	for len(text)-n >= plainStep {
+		step := text[n : n+plainStep]
+		if bytes.IndexByte(step, '"') >= 0 || bytes.IndexByte(step, '\\') >= 0 {
+			return n, seen
+		}
+		var control, high uint64
+		for ; len(step) >= 32; step = step[32:] {
+			a, b := binary.LittleEndian.Uint64(step), binary.LittleEndian.Uint64(step[8:])
+			c, d := binary.LittleEndian.Uint64(step[16:]), binary.LittleEndian.Uint64(step[24:])
+			control |= swarControl(a) | swarControl(b) | swarControl(c) | swarControl(d)
+			high |= a | b | c | d
+		}
+		if control&swarHigh != 0 {
+			return n, seen
+		}
+		seen |= high
+		n += plainStep
+	}
+	return n, seen
+}
+
+// swarControl has the high bit set of each byte that is a control character; above one, others may be wrong.
+func swarControl(w uint64) uint64 { return (w - swarOnes*' ') &^ w }
+
 // swarStops looks at eight bytes at once. The lowest bit that is set in the result marks the first byte that is a
 // quote, a backslash or a control character; bits above it may be wrong.
 func swarStops(w uint64) uint64 {
 	quote, slash := w^swarOnes*'"', w^swarOnes*'\\'
-	control := (w - swarOnes*' ') &^ w
-	return (control | (quote-swarOnes)&^quote | (slash-swarOnes)&^slash) & swarHigh
+	return (swarControl(w) | (quote-swarOnes)&^quote | (slash-swarOnes)&^slash) & swarHigh
 }
 
 // escape reads one escape sequence (RFC 8259, section 7).

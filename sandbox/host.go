@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"math"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ func (e *execution) ToolCall(id uint64, provider string, path []string, args []b
 	call := worker.ToolCall{ID: e.request.ID, Call: id, Provider: provider, Path: path, Args: args}
 	if e.inFlight >= e.request.Limits.CallsInFlight && !without(e.request, "turns") {
 		e.reach("toolCallsInFlight")
+		call.Args = bytes.Clone(args)
 		e.turns = append(e.turns, call)
 		return true
 	}

@@ -32,7 +32,7 @@ func (r *execution) startCall(_ context.Context, c executor.ToolCall, answer fun
 		}
 		answer(toolAnswer(m, r.session.srv.cfg.bounds()))
 	})
-	text := protocol.AppendToolCall(nil, protocol.NumberID(waiting.id), &protocol.ToolCallParams{
+	text := protocol.ToolCallRequest(protocol.NumberID(waiting.id), &protocol.ToolCallParams{
 		Execution: r.id, Call: c.Call, Provider: c.Provider, Path: c.Path, Args: c.Args,
 	})
 	if r.sendCall(waiting, text) {
@@ -48,23 +48,23 @@ func (r *execution) startCall(_ context.Context, c executor.ToolCall, answer fun
 }
 
 // sendCall queues the request if there is room. The lock keeps it from following the outcome.
-func (r *execution) sendCall(waiting *call, text []byte) bool {
+func (r *execution) sendCall(waiting *call, text protocol.Text) bool {
 	r.order.Lock()
 	defer r.order.Unlock()
 	if r.settled { // takeBack may be reading it
 		return false
 	}
-	waiting.sent = r.session.conn.TrySend(text)
+	waiting.sent = r.session.conn.TrySend(text...)
 	return waiting.sent
 }
 
-func (r *execution) waitSend(waiting *call, text []byte) error {
+func (r *execution) waitSend(waiting *call, text protocol.Text) error {
 	r.order.Lock()
 	defer r.order.Unlock()
 	if r.settled {
 		return errSettled
 	}
-	if err := r.session.conn.Send(r.ctx, text); err != nil {
+	if err := r.session.conn.Send(r.ctx, text...); err != nil {
 		return err
 	}
 	waiting.sent = true

@@ -127,19 +127,19 @@ func (r *execution) serve(m protocol.Message) {
 	}
 	x.log.Debug("execution ended", "execution", r.id, "status", string(outcome.Status), "totalMs", outcome.Stats.TotalMs)
 	text := x.outcomeText(m.ID, outcome)
-	defer x.owe(len(text))() // before finish, so that no execution begins in between
+	defer x.owe(text.Len())() // before finish, so that no execution begins in between
 	x.finish(r, true)
 	r.settle()
-	x.send(text)
+	x.send(text...)
 }
 
 // outcomeText is the answer of an execution; none where nobody is left to read it.
-func (x *session) outcomeText(id json.RawMessage, outcome *protocol.Outcome) []byte {
+func (x *session) outcomeText(id json.RawMessage, outcome *protocol.Outcome) protocol.Text {
 	select {
 	case <-x.conn.Closing():
 		return nil
 	default:
-		return protocol.AppendOutcomeResult(nil, id, outcome)
+		return protocol.OutcomeResult(id, outcome)
 	}
 }
 

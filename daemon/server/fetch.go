@@ -17,9 +17,9 @@ func (r *execution) fetch(ctx context.Context, f executor.FetchCall) (*executor.
 	}
 	answered := make(chan answer, 1)
 	waiting := r.session.register(r, f.Call, func(m protocol.Message, err error) { answered <- answer{m, err} })
-	text := protocol.AppendFetch(nil, protocol.NumberID(waiting.id), &protocol.FetchParams{
+	text := protocol.Text{protocol.AppendFetch(nil, protocol.NumberID(waiting.id), &protocol.FetchParams{
 		Execution: r.id, Call: f.Call, Request: f.FetchRequest,
-	})
+	})}
 	if !r.sendCall(waiting, text) {
 		if err := r.waitSend(waiting, text); err != nil {
 			r.session.forget(waiting)

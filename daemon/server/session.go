@@ -285,8 +285,8 @@ func (x *session) connected() bool {
 }
 
 // send queues a message. It waits while the host does not read; when the connection is gone the message is of no use.
-func (x *session) send(text []byte) {
-	_ = x.conn.Send(context.Background(), text)
+func (x *session) send(text ...[]byte) {
+	_ = x.conn.Send(context.Background(), text...)
 }
 
 func (x *session) answerError(id json.RawMessage, e *protocol.Error) {

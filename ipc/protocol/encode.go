@@ -55,6 +55,28 @@ func AppendOutcomeResult(dst []byte, id json.RawMessage, o *Outcome) []byte {
 	return append(AppendOutcome(appendResultHead(dst, id), o), '}')
 }
 
+// Text is a message in parts, which follow one another. A large value is a part of its own, to be sent from where it is.
+type Text [][]byte
+
+// apartBytes is the size from which a value is a part of its own.
+const apartBytes = 32 << 10
+
+// Len is the number of bytes of all parts.
+func (t Text) Len() (n int) {
+	for _, part := range t {
+		n += len(part)
+	}
+	return n
+}
+
+// OutcomeResult is AppendOutcomeResult in parts.
+func OutcomeResult(id json.RawMessage, o *Outcome) Text {
+	if o.Status != StatusOK || len(o.Value) < apartBytes {
+		return Text{AppendOutcomeResult(nil, id, o)}
+	}
+	return Text{appendOutcomeHead(appendResultHead(nil, id), o), o.Value, append(appendOutcomeRest(nil, o), '}')}
+}
+
 // AppendToolResult appends the answer to a tool.call; a nil value is undefined.
 func AppendToolResult(dst []byte, id json.RawMessage, value Value) []byte {
 	dst = append(appendResultHead(dst, id), `{"value":`...)
@@ -140,10 +162,23 @@ func appendRaw(dst []byte, name string, raw json.RawMessage) []byte {
 
 // AppendOutcome appends the JSON text of o. A nil Value with StatusOK is undefined.
 func AppendOutcome(dst []byte, o *Outcome) []byte {
+	dst = appendOutcomeHead(dst, o)
+	if o.Status == StatusOK {
+		dst = append(dst, orUndefined(o.Value)...)
+	}
+	return appendOutcomeRest(dst, o)
+}
+
+// appendOutcomeHead appends what comes before the value.
+func appendOutcomeHead(dst []byte, o *Outcome) []byte {
 	dst = appendString(append(dst, `{"status":`...), string(o.Status))
 	if o.Status == StatusOK {
-		dst = append(append(dst, `,"value":`...), orUndefined(o.Value)...)
+		dst = append(dst, `,"value":`...)
 	}
+	return dst
+}
+
+func appendOutcomeRest(dst []byte, o *Outcome) []byte {
 	if e := o.Error; e != nil {
 		dst = appendString(append(dst, `,"error":{"type":`...), string(e.Type))
 		dst = appendString(append(dst, `,"message":`...), e.Message)
@@ -236,16 +271,29 @@ func appendFloat(dst []byte, f float64) []byte {
 
 // AppendToolCall appends the tool.call request c.
 func AppendToolCall(dst []byte, id json.RawMessage, c *ToolCallParams) []byte {
+	dst = appendToolCallHead(dst, id, c)
+	if c.Args == nil {
+		dst = append(dst, `[]`...)
+	}
+	return append(append(dst, c.Args...), '}', '}')
+}
+
+// ToolCallRequest is AppendToolCall in parts.
+func ToolCallRequest(id json.RawMessage, c *ToolCallParams) Text {
+	if len(c.Args) < apartBytes {
+		return Text{AppendToolCall(nil, id, c)}
+	}
+	return Text{appendToolCallHead(nil, id, c), c.Args, []byte(`}}`)}
+}
+
+// appendToolCallHead appends what comes before the arguments.
+func appendToolCallHead(dst []byte, id json.RawMessage, c *ToolCallParams) []byte {
 	dst = append(append(dst, `{"jsonrpc":"2.0","id":`...), id...)
 	dst = appendString(append(dst, `,"method":"`+MethodToolCall+`","params":{"execution":`...), c.Execution)
 	dst = strconv.AppendUint(append(dst, `,"call":`...), c.Call, 10)
 	dst = appendString(append(dst, `,"provider":`...), c.Provider)
 	dst = appendStrings(append(dst, `,"path":`...), c.Path)
-	args := c.Args
-	if args == nil {
-		args = Value(`[]`)
-	}
-	return append(append(append(dst, `,"args":`...), args...), '}', '}')
+	return append(dst, `,"args":`...)
 }
 
 // AppendLogNotification appends an execution.log notification.

@@ -402,3 +402,26 @@ func BenchmarkAppendOutcome(b *testing.B) {
 		dst = AppendOutcome(dst[:0], outcomes[1])
 	}
 }
+
+// TestTexts: a message in parts is the message.
+func TestTexts(t *testing.T) {
+	for _, size := range []int{0, 10, apartBytes - 2, apartBytes, 1 << 20} {
+		value := Value(`"` + strings.Repeat("x", size) + `"`)
+		o := &Outcome{Status: StatusOK, Value: value, Logs: []Log{{Level: LevelInfo, Text: "a"}}, Stats: Stats{ToolCalls: 1}}
+		c := &ToolCallParams{Execution: "e", Call: 2, Provider: "db", Path: []string{"a"}, Args: Value("[" + string(value) + "]")}
+		for _, tc := range []struct {
+			parts Text
+			whole []byte
+		}{
+			{OutcomeResult(NumberID(7), o), AppendOutcomeResult(nil, NumberID(7), o)},
+			{ToolCallRequest(NumberID(7), c), AppendToolCall(nil, NumberID(7), c)},
+		} {
+			if got := bytes.Join(tc.parts, nil); !bytes.Equal(got, tc.whole) || tc.parts.Len() != len(got) {
+				t.Errorf("size %d: parts of %d bytes, want %.100q", size, tc.parts.Len(), tc.whole)
+			}
+		}
+		if large := len(value) >= apartBytes; large != (len(OutcomeResult(NumberID(7), o)) > 1) {
+			t.Errorf("size %d: %d parts", size, len(OutcomeResult(NumberID(7), o)))
+		}
+	}
+}

@@ -13,6 +13,8 @@ type coder struct {
 	buf      []byte // encoding: what was made so far; decoding: what is left
 	decoding bool
 	err      *FrameError
+	apart    bool   // encoding: a payload of directBytes or more stays out of buf
+	payload  []byte // with apart: what stayed out, which follows buf
 }
 
 func (c *coder) fail(reason string) {
@@ -98,6 +100,26 @@ func (c *coder) bytes(p *[]byte) {
 		return
 	}
 	*p = c.cut(c.take(math.MaxUint64))
+}
+
+// last codes bytes that are the last field of their message.
+func (c *coder) last(p *[]byte) {
+	if !c.decoding && c.apart && len(*p) >= directBytes {
+		c.put(uint64(len(*p)))
+		c.payload = *p
+		return
+	}
+	c.bytes(p)
+}
+
+// lastOptional is last for bytes where nil and empty differ.
+func (c *coder) lastOptional(p *[]byte) {
+	if !c.decoding && c.apart && len(*p) >= directBytes {
+		c.put(uint64(len(*p)) + 1)
+		c.payload = *p
+		return
+	}
+	c.optional(p)
 }
 
 // optional codes bytes where nil and empty differ.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -22,7 +23,7 @@ const (
 const (
 	readBufferBytes = 32 << 10
 	// eagerBytes of a frame are made room for on the word of its header alone; the rest once that much arrived.
-	eagerBytes = 1 << 20
+	eagerBytes = 4 << 20
 	// keepBytes is the largest write buffer that is kept for the next frames.
 	keepBytes = 256 << 10
 )
@@ -111,7 +112,7 @@ func (noLock) Lock()   {}
 func (noLock) Unlock() {}
 
 // Send writes m as far as the socket takes it at once, and leaves the rest to the writer. Log lines are always left to
-// it, for many come at a time. When too much waits Send blocks until the writer took it. It fails with ErrTooLarge (the
+// it, for many come at a time; a large payload is written before Send returns, to save a copy. When too much waits Send blocks until the writer took it. It fails with ErrTooLarge (the
 // channel stays usable), or with the reason why the channel no longer sends. Nil does not mean that the message arrived,
 // nor even that it was written.
 func (c *Conn) Send(m Message) error { return c.send(m, true) }
@@ -135,11 +136,15 @@ func (c *Conn) send(m Message, wait bool) error {
 		return c.err
 	}
 	start := len(c.queue)
-	c.queue = Append(c.queue, m)
-	if len(c.queue)-start-headerBytes > c.opts.MaxSend {
+	frames, payload := appendFrame(c.queue, m, wait)
+	if len(frames)-start-headerBytes+len(payload) > c.opts.MaxSend {
 		c.queue = append([]byte(nil), c.queue[:start]...) // lets go of the memory too
 		return ErrTooLarge
 	}
+	if payload != nil {
+		return c.writeDirectly(append([]byte(nil), frames[start:]...), payload)
+	}
+	c.queue = frames
 	c.tell()
 	if _, many := m.(Log); many || c.writing || c.raw == nil {
 		c.work.Signal()
@@ -147,6 +152,33 @@ func (c *Conn) send(m Message, wait bool) error {
 		c.writeNow()
 	}
 	return nil
+}
+
+// writeDirectly writes a frame without its payload, and then that from where it is, after all that waits. c.mu is held,
+// but not while it writes.
+func (c *Conn) writeDirectly(frame, payload []byte) error {
+	for c.err == nil && c.writing {
+		c.room.Wait()
+	}
+	if c.err != nil {
+		return c.err
+	}
+	frames := append(c.take(), frame...)
+	c.tell()
+	c.mu.Unlock()
+	err := c.writeOut(frames, payload)
+	c.mu.Lock()
+	c.writing = false
+	if err != nil {
+		c.fail(err)
+	}
+	c.tell()
+	c.keep(frames)
+	c.room.Broadcast()
+	if len(c.queue) > 0 {
+		c.work.Signal()
+	}
+	return c.err
 }
 
 // writeNow writes what waits, without blocking: waking the writer would cost more than the write. c.mu is held, but
@@ -276,14 +308,17 @@ func (c *Conn) await() []byte {
 	return frames
 }
 
-func (c *Conn) writeOut(frames []byte) error {
+// writeOut writes all of the texts, waiting for the socket.
+func (c *Conn) writeOut(texts ...[]byte) error {
 	c.opts.WriteLock.Lock()
 	defer c.opts.WriteLock.Unlock()
 	if err := c.nc.SetWriteDeadline(time.Now().Add(c.opts.WriteTimeout)); err != nil {
 		return err
 	}
-	if _, err := c.nc.Write(frames); err != nil {
-		return err
+	for _, text := range texts {
+		if _, err := c.nc.Write(text); err != nil {
+			return err
+		}
 	}
 	return c.nc.SetWriteDeadline(time.Time{}) // or tryWrite would fail later
 }
@@ -333,7 +368,7 @@ func (c *Conn) Buffered() bool {
 
 // readBody reads size bytes. A header alone never makes it allocate more than eagerBytes.
 func (c *Conn) readBody(size int) ([]byte, error) {
-	body := make([]byte, min(size, eagerBytes))
+	body := slices.Grow([]byte(nil), min(size, eagerBytes))[:min(size, eagerBytes)] // not cleared, for it is all written to
 	if err := c.readFull(body); err != nil || size == len(body) {
 		return body, err
 	}

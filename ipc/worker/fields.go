@@ -68,7 +68,7 @@ func (m *ToolResult) fields(c *coder) {
 	c.uint(&m.ID)
 	c.uint(&m.Call)
 	c.bool(&m.OK)
-	c.bytes(&m.Value)
+	c.last(&m.Value)
 }
 
 func (m *Cancel) fields(c *coder) {
@@ -100,14 +100,14 @@ func (m *ToolCall) fields(c *coder) {
 	c.uint(&m.Call)
 	c.text(&m.Provider)
 	c.texts(&m.Path, maxPath)
-	c.bytes(&m.Args)
+	c.last(&m.Args)
 }
 
 func (m *Fetch) fields(c *coder) {
 	c.uint(&m.ID)
 	c.uint(&m.Call)
 	c.uint(&m.Fetch)
-	c.bytes(&m.Request)
+	c.last(&m.Request)
 }
 
 func (m *FetchRead) fields(c *coder) {
@@ -132,13 +132,13 @@ func (m *Log) fields(c *coder) {
 
 func (m *Result) fields(c *coder) {
 	c.uint(&m.ID)
-	c.optional(&m.Value)
 	c.optional(&m.Error)
 	c.duration(&m.CPU)
 	c.duration(&m.Wall)
 	c.uint(&m.PeakHeapBytes)
 	c.uint(&m.ToolCalls)
 	c.texts(&m.Reached, maxReached)
+	c.lastOptional(&m.Value)
 }
 
 func (m *LastWord) fields(c *coder) {

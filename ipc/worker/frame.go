@@ -57,8 +57,17 @@ func frameErrorf(format string, args ...any) *FrameError {
 // Append appends m as one frame, length included. A negative number or duration is sent as 0, for none has a meaning
 // below that. It panics on a pointer to a message (messages travel by value) and on a frame over 4 GiB.
 func Append(dst []byte, m Message) []byte {
+	dst, _ = appendFrame(dst, m, false)
+	return dst
+}
+
+// directBytes is the size from which a payload is worth a write of its own instead of a copy.
+const directBytes = 64 << 10
+
+// appendFrame is Append. With apart a large last field is not appended but returned, to be written after the rest.
+func appendFrame(dst []byte, m Message, apart bool) (buf, payload []byte) {
 	start := len(dst)
-	c := coder{buf: append(dst, 0, 0, 0, 0, byte(m.kind()))}
+	c := coder{buf: append(dst, 0, 0, 0, 0, byte(m.kind())), apart: apart}
 	switch m := m.(type) {
 	case Execute:
 		m.fields(&c)
@@ -89,12 +98,12 @@ func Append(dst []byte, m Message) []byte {
 	default:
 		panic(fmt.Sprintf("worker: cannot send a %T: messages are sent by value", m))
 	}
-	body := len(c.buf) - start - headerBytes
+	body := len(c.buf) - start - headerBytes + len(c.payload)
 	if uint64(body) > math.MaxUint32 {
 		panic("worker: frame over 4 GiB")
 	}
 	binary.LittleEndian.PutUint32(c.buf[start:], uint32(body))
-	return c.buf
+	return c.buf, c.payload
 }
 
 // Decode reads the body of one frame that came from side from, which is a frame without its length. The message keeps

@@ -152,13 +152,14 @@ type Log struct {
 // Result is the end of an execution, after all its Logs, ToolCalls and Fetches.
 type Result struct {
 	ID    uint64
-	Value []byte // a protocol.Value; nil when Error is set
 	Error []byte // JSON text of a protocol.Error; nil when Value is set
 
 	CPU, Wall     time.Duration
 	PeakHeapBytes uint64
 	ToolCalls     uint64
 	Reached       []string // names of protocol.Limits that the program ran into and that did not end it
+
+	Value []byte // a protocol.Value; nil when Error is set
 }
 
 // LastWord is written by a handler of a fatal condition just before the process exits with the matching status.

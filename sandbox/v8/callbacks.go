@@ -17,7 +17,7 @@ func goToolCall(h C.uintptr_t, id C.uint64_t, provider C.ex_view, path *C.ex_vie
 	for i, v := range unsafe.Slice(path, n) {
 		steps[i] = text(v)
 	}
-	return cbool(host(h).ToolCall(uint64(id), text(provider), steps, C.GoBytes(unsafe.Pointer(args.p), C.int(args.n))))
+	return cbool(host(h).ToolCall(uint64(id), text(provider), steps, unsafe.Slice((*byte)(unsafe.Pointer(args.p)), args.n)))
 }
 
 //export goLog

@@ -43,7 +43,7 @@ type Config struct {
 // the isolate but for Terminate.
 type Host interface {
 	// ToolCall starts a call; its result comes by Isolate.Resolve with the same id. args is JSON text, an array of
-	// encoded values, and belongs to the callee. False means that the call is refused and the isolate is being
+	// encoded values, and is gone when the method returns. False means that the call is refused and the isolate is being
 	// terminated.
 	ToolCall(id uint64, provider string, path []string, args []byte) bool
 	// Log takes one console line.

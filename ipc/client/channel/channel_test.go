@@ -99,7 +99,7 @@ func TestMessagesArriveInOrderAtBothEnds(t *testing.T) {
 	for _, ends := range []struct{ from, to *Conn }{{s, c}, {c, s}} {
 		go func() {
 			for i, n := range sizes {
-				_ = ends.from.Send(t.Context(), []byte(fmt.Sprint(i)+strings.Repeat("x", n)))
+				_ = ends.from.Send(t.Context(), []byte(fmt.Sprint(i)), []byte(strings.Repeat("x", n)))
 			}
 		}()
 		for i, n := range sizes {
@@ -473,15 +473,15 @@ func TestW9CloseStatus(t *testing.T) {
 
 func TestSendWaitsForRoomAndHeedsItsContext(t *testing.T) {
 	q := newQueue(10)
-	if w, ok := q.push(make([]byte, 100), true); w != nil || !ok {
+	if w, ok := q.push(message{make([]byte, 100)}, true); w != nil || !ok {
 		t.Fatal("a message over the bound does not fit an empty queue")
 	}
-	second, ok := q.push([]byte("2"), true)
+	second, ok := q.push(message{[]byte("2")}, true)
 	if second == nil || !ok {
 		t.Fatal("a full queue took a message")
 	}
-	third, _ := q.push([]byte("3"), true)
-	if _, ok := q.push([]byte("4"), false); ok {
+	third, _ := q.push(message{[]byte("3")}, true)
+	if _, ok := q.push(message{[]byte("4")}, false); ok {
 		t.Fatal("TrySend overtook a waiter")
 	}
 	if !q.leave(second) {
@@ -493,7 +493,7 @@ func TestSendWaitsForRoomAndHeedsItsContext(t *testing.T) {
 	if q.leave(third) {
 		t.Fatal("an admitted waiter left")
 	}
-	if msg, _ := q.pop(); string(msg) != "3" {
+	if msg, _ := q.pop(); string(msg[0]) != "3" {
 		t.Fatalf("popped %q", msg)
 	}
 }

@@ -92,9 +92,9 @@ func start(ws *websocket.Conn, s *stream, cfg Config) *Conn {
 	return c
 }
 
-// Send queues one message and takes it over. It blocks while the queue is full and fails with ErrClosed or the
+// Send queues one message, in one part or several, and takes it over. It blocks while the queue is full and fails with ErrClosed or the
 // context's error.
-func (c *Conn) Send(ctx context.Context, msg []byte) error {
+func (c *Conn) Send(ctx context.Context, msg ...[]byte) error {
 	w, ok := c.queue.push(msg, true)
 	if !ok {
 		return ErrClosed
@@ -117,7 +117,7 @@ func (c *Conn) Send(ctx context.Context, msg []byte) error {
 }
 
 // TrySend is Send for messages that may be left out: it reports false instead of waiting.
-func (c *Conn) TrySend(msg []byte) bool {
+func (c *Conn) TrySend(msg ...[]byte) bool {
 	_, ok := c.queue.push(msg, false)
 	if ok {
 		c.sendNow()

@@ -9,14 +9,24 @@ type queue struct {
 	wake  chan struct{} // capacity 1: there is something for the writer
 
 	mu      sync.Mutex
-	msgs    [][]byte
+	msgs    []message
 	bytes   int64 // of msgs and of the message being written
 	waiting []*waiter
 	shut    bool
 }
 
+// message is the parts of one message.
+type message [][]byte
+
+func (m message) size() (n int) {
+	for _, part := range m {
+		n += len(part)
+	}
+	return n
+}
+
 type waiter struct {
-	msg      []byte
+	msg      message
 	admitted chan struct{} // closed once msg is queued
 }
 
@@ -26,7 +36,7 @@ func newQueue(bound int64) *queue {
 
 // push queues msg and returns nil, or returns a waiter when there is no room yet. ok is false when the queue is shut.
 // Whoever pushes sees to it that the writer hears of it.
-func (q *queue) push(msg []byte, wait bool) (w *waiter, ok bool) {
+func (q *queue) push(msg message, wait bool) (w *waiter, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.shut {
@@ -44,13 +54,13 @@ func (q *queue) push(msg []byte, wait bool) (w *waiter, ok bool) {
 	return w, true
 }
 
-func (q *queue) fits(msg []byte) bool {
-	return q.bytes == 0 || q.bytes+int64(len(msg)) <= q.bound
+func (q *queue) fits(msg message) bool {
+	return q.bytes == 0 || q.bytes+int64(msg.size()) <= q.bound
 }
 
-func (q *queue) add(msg []byte) {
+func (q *queue) add(msg message) {
 	q.msgs = append(q.msgs, msg)
-	q.bytes += int64(len(msg))
+	q.bytes += int64(msg.size())
 }
 
 // leave gives up a waiter; it reports false when its message was queued meanwhile.
@@ -68,10 +78,10 @@ func (q *queue) leave(w *waiter) bool {
 }
 
 // popOnly takes a message that is the only one, and no larger than most.
-func (q *queue) popOnly(most int) (msg []byte, ok bool) {
+func (q *queue) popOnly(most int) (msg message, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.msgs) != 1 || len(q.msgs[0]) > most {
+	if len(q.msgs) != 1 || q.msgs[0].size() > most {
 		return nil, false
 	}
 	msg = q.msgs[0]
@@ -80,7 +90,7 @@ func (q *queue) popOnly(most int) (msg []byte, ok bool) {
 }
 
 // pop takes the oldest message. Its bytes count until written tells that it left.
-func (q *queue) pop() (msg []byte, ok bool) {
+func (q *queue) pop() (msg message, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.msgs) == 0 {
@@ -93,10 +103,10 @@ func (q *queue) pop() (msg []byte, ok bool) {
 }
 
 // written frees the room of a popped message and lets waiters in.
-func (q *queue) written(msg []byte) {
+func (q *queue) written(msg message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.bytes -= int64(len(msg))
+	q.bytes -= int64(msg.size())
 	q.admit()
 }
 

@@ -113,26 +113,29 @@ func (c *Conn) rest(tick <-chan time.Time) (now time.Time, ok bool) {
 }
 
 // writeMessage writes one message; a long one in fragments, with control frames between them.
-func (c *Conn) writeMessage(msg []byte, tick <-chan time.Time) error {
-	c.ws.EnableWriteCompression(len(msg) >= compressFrom)
-	if len(msg) <= fragmentBytes {
-		return c.ws.WriteMessage(websocket.TextMessage, msg)
+func (c *Conn) writeMessage(msg message, tick <-chan time.Time) error {
+	size := msg.size()
+	c.ws.EnableWriteCompression(size >= compressFrom)
+	if len(msg) == 1 && size <= fragmentBytes {
+		return c.ws.WriteMessage(websocket.TextMessage, msg[0])
 	}
 	w, err := c.ws.NextWriter(websocket.TextMessage)
 	if err != nil {
 		return err
 	}
-	for len(msg) > 0 {
-		n := min(len(msg), fragmentBytes)
-		if _, err := w.Write(msg[:n]); err != nil {
-			return err
-		}
-		msg = msg[n:]
-		if err := c.between(tick); err != nil {
-			return err
-		}
-		if c.discarding() {
-			return nil // the close frame may follow a fragment
+	for _, part := range msg {
+		for len(part) > 0 {
+			n := min(len(part), fragmentBytes)
+			if _, err := w.Write(part[:n]); err != nil {
+				return err
+			}
+			part = part[n:]
+			if err := c.between(tick); err != nil {
+				return err
+			}
+			if c.discarding() {
+				return nil // the close frame may follow a fragment
+			}
 		}
 	}
 	return w.Close()

@@ -59,9 +59,9 @@ hostile: build ## attack every limit with 240 programs beside a neighbour (4 min
 soak: build ## run mixed load for SOAK (default 10m) while workers and connections die, check every answer, print the figures
 	EXECUTORD_SOAK='$(SOAK)' $(GO) test -count=1 -timeout 0 -v -run TestSoak ./daemon/e2e
 
-wpt: build ## run web-platform-tests of the tree WPT=DIR (AREAS=url,streams); without WPT it says how to get one
+wpt: build $(if $(SERVER),build-faulty) ## run web-platform-tests of the tree WPT=DIR (AREAS=url,streams; SERVER=URL for those that need the suite's own); without WPT it says how to get one
 	@test -n '$(WPT)' || { $(GO) run ./cmd/wpt lay --help; exit 2; }
-	$(GO) run ./cmd/wpt run --wpt '$(WPT)' --areas '$(AREAS)' --worker bin/executor-worker $(ARGS)
+	$(GO) run ./cmd/wpt run --wpt '$(WPT)' --areas '$(AREAS)' $(if $(SERVER),--server '$(SERVER)' --worker bin/executor-worker-faulty,--worker bin/executor-worker) $(ARGS)
 
 v8-info: setup ## print V8's version and flags and whether the programs hold that decided them
 	$(GO) test -count=1 -v -run 'TestInfo|TestTerminateFromOutside|TestHeapLimitEndsCleanly' ./sandbox/v8

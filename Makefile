@@ -14,7 +14,7 @@ AREAS    ?= ecma429
 HOSTILE  ?= .
 SOAK     ?= 10m
 
-.PHONY: help setup build build-faulty run test lint format bench fuzz hostile soak wpt clean v8-info generate
+.PHONY: help setup build build-faulty run test lint format bench bench-peers fuzz hostile soak wpt clean v8-info generate
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -45,10 +45,14 @@ lint: setup ## check formatting, vet, staticcheck and that generated files are n
 format: setup ## format the Go sources
 	$(GO) tool gofumpt -w cmd daemon ipc sandbox
 
-bench: build ## print CPU and wall time per execution, what restoring costs beside the bare engine, and first touches
+bench: build ## print CPU and wall time per execution, what restoring costs beside the bare engine, first touches, and bench-peers
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 200x ./daemon/e2e
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 10x ./sandbox
 	$(GO) test -run '^$$' -bench '$(BENCH)' ./sandbox/v8 ./ipc/...
+	@$(MAKE) --no-print-directory bench-peers
+
+bench-peers: build ## measure beside isolated-vm, workerd and quickjs from npm (3 minutes) and print ratios and bars met or missed
+	$(GO) run ./daemon/e2e/peers -bin bin
 
 fuzz: setup ## fuzz every decoder for FUZZTIME each (default 20s)
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz

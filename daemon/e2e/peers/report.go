@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+const how = `CPU is user and system time of all threads: executord's of the service and all its workers, workerd's of its process,
+isolated-vm's and quickjs's of the node process that they and the tools live in. The clients of executord and of
+workerd, which answer executord's tool calls and ask workerd over HTTP, are not counted; "client" is what executord's took.
+`
+
+// writeReport prints all figures, the ratios, and which bars were met. The first engine is executord.
+func writeReport(out io.Writer, engines []*engine, f *figures, loads []float64) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "executord beside its peers\n\n")
+	fmt.Fprintf(w, "machine\t%s\n", machine())
+	fmt.Fprintf(w, "load\t%.2f at the start, %.2f at the end, at most %.2f (mean of 1 minute, this run included)\n",
+		loads[0], loads[len(loads)-1], slices.Max(loads))
+	for _, e := range engines {
+		fmt.Fprintf(w, "%s\t%s\n", e.name, e.version)
+	}
+	fmt.Fprintf(w, "method\t%d turns of each engine with each program, interleaved\n\n%s\n", f.turns, how)
+	writeCPU(w, engines, f)
+	writeWall(w, engines, f)
+	writeRate(w, engines, f)
+	if len(engines) > 1 {
+		writeBars(w, f)
+	}
+	return w.Flush()
+}
+
+func writeCPU(w io.Writer, engines []*engine, f *figures) {
+	fmt.Fprintf(w, "CPU ms of an execution, one after the other, median of the turns\n\n%s\tclient%s\n", head(engines), ratios(engines))
+	for _, p := range programs {
+		row(w, engines, f, cpu, p.name, fmt.Sprintf("\t%.2f", quantile(f.clientMs[cell{engines[0].name, p.name}], 0.5)))
+	}
+}
+
+func writeWall(w io.Writer, engines []*engine, f *figures) {
+	fmt.Fprintf(w, "\nwall ms of an execution, one in flight with %v idle after each, p50\n\n%s%s\n", gap, head(engines), ratios(engines))
+	for _, p := range programs {
+		row(w, engines, f, wallP50, p.name, "")
+	}
+	fmt.Fprintf(w, "\nthe same, p99 (executions)\n\n%s\n", head(engines))
+	for _, p := range programs {
+		fmt.Fprint(w, p.name)
+		for _, e := range engines {
+			walls := f.wallMs[cell{e.name, p.name}]
+			fmt.Fprintf(w, "\t%.2f (%d)", quantile(walls, 0.99), len(walls))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+func writeRate(w io.Writer, engines []*engine, f *figures) {
+	fmt.Fprintf(w, "\nexecutions a second, %d in flight, median of the turns\n\n%s%s\n", inFlight, head(engines), ratios(engines))
+	row(w, engines, f, rate, oneCall, "")
+}
+
+func writeBars(w io.Writer, f *figures) {
+	fmt.Fprintf(w, "\nbars, as ratios of executord to the peer\n\n\tpeer\tprogram\tmeasured\tneeded\n")
+	missed := 0
+	for _, b := range bars() {
+		got, met := b.verdict(f)
+		said := "met"
+		if !met {
+			said = "MISSED"
+			missed++
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f\t%s\t%s\n", b.quantity, b.peer, b.program, got, b.needed(), said)
+	}
+	fmt.Fprintf(w, "\n%d met, %d missed\n", len(bars())-missed, missed)
+}
+
+// head is the line above figures of all engines.
+func head(engines []*engine) string {
+	var b strings.Builder
+	for _, e := range engines {
+		b.WriteString("\t" + e.name)
+	}
+	return b.String()
+}
+
+// ratios is what stands above the ratios to the peers.
+func ratios(engines []*engine) string {
+	var b strings.Builder
+	for _, e := range engines[1:] {
+		b.WriteString("\t/" + e.name)
+	}
+	return b.String()
+}
+
+// row prints a quantity of a program in all engines, what is given, and executord's ratio to each peer.
+func row(w io.Writer, engines []*engine, f *figures, q quantity, name, between string) {
+	fmt.Fprint(w, name)
+	for _, e := range engines {
+		fmt.Fprintf(w, "\t%.2f", f.value(q, cell{e.name, name}))
+	}
+	fmt.Fprint(w, between)
+	for _, e := range engines[1:] {
+		fmt.Fprintf(w, "\t%.2f", f.value(q, cell{engines[0].name, name})/f.value(q, cell{e.name, name}))
+	}
+	fmt.Fprintln(w)
+}
+
+// quantile is the value that a share p of the list does not exceed; not a number for an empty list.
+func quantile(list []float64, p float64) float64 {
+	if len(list) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[max(0, int(math.Ceil(p*float64(len(sorted))))-1)]
+}
+
+// machine describes where this runs.
+func machine() string {
+	model := "unknown processor"
+	for line := range strings.Lines(read("/proc/cpuinfo")) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			model = strings.TrimSpace(value)
+			break
+		}
+	}
+	var kib int
+	fmt.Sscanf(read("/proc/meminfo"), "MemTotal: %d", &kib)
+	kernel := strings.TrimSpace(read("/proc/sys/kernel/osrelease"))
+	return fmt.Sprintf("%s, %d processors, %.0f GiB, Linux %s", model, runtime.NumCPU(), float64(kib)/(1<<20), kernel)
+}
+
+// load is the kernel's mean of runnable processes over the last minute.
+func load() float64 {
+	first, _, _ := strings.Cut(read("/proc/loadavg"), " ")
+	n, _ := strconv.ParseFloat(first, 64)
+	return n
+}
+
+// read returns a small file of the kernel, or nothing.
+func read(path string) string {
+	b, _ := os.ReadFile(path)
+	return string(b)
+}

@@ -33,6 +33,7 @@ func Run(channel, snapshot int) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUsage, err)
 	}
+	beNice()
 	gate := v8.Init(channel)
 	blob, err := readSnapshot(snapshot)
 	if err != nil {
@@ -43,6 +44,17 @@ func Run(channel, snapshot int) error {
 		return err
 	}
 	return Serve(conn, socket, blob)
+}
+
+// niceness is how much more a worker's thread gives way than the service, which has to be on time when all workers
+// compute.
+const niceness = 5
+
+// beNice lowers the priority of the calling thread, which programs run on, and of those that it will make.
+func beNice() {
+	if own, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil { // 20 minus the nice value
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, min(20-own+niceness, 19)) // refused in some cages: then it competes
+	}
 }
 
 // channelSocket takes a descriptor of its own of the channel: the handlers of fatal conditions write to the inherited

@@ -501,6 +501,18 @@ func TestClosedChannelEndsTheProcessAtOnce(t *testing.T) {
 	}
 }
 
+// TestProgramsGiveWay: a worker's thread has a lower priority than its parent.
+func TestProgramsGiveWay(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if its, err := unix.Getpriority(unix.PRIO_PROCESS, p.cmd.Process.Pid); err != nil || its >= own && own > 1 {
+		t.Errorf("20 - nice is %d for the worker and %d here, %v", its, own, err)
+	}
+}
+
 func TestHeartbeatsGoOnUnderALoop(t *testing.T) {
 	p := ready(t, testbin.Worker(t))
 	p.conn.Send(worker.Execute{ID: 7, Code: "for(;;);", Name: "main.js", Form: "auto", Language: "javascript", Network: "none", Limits: defaultLimits()})

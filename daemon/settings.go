@@ -22,6 +22,7 @@ import (
 type Settings struct {
 	Listen       []string      `env:"EXECUTORD_LISTEN" sep:"," default:"unix:/run/executord/executord.sock" placeholder:"ADDRESS" help:"Where to listen: unix:/path or tcp://127.0.0.1:port. May be repeated. Default: ${default}"`
 	Workers      int           `env:"EXECUTORD_WORKERS" default:"${workers}" help:"Programs that run at once. Default: the number of CPUs, here ${default}"`
+	Spares       int           `name:"spare-workers" env:"EXECUTORD_SPARE_WORKERS" default:"1" help:"Worker processes beyond those, which take over at once from one that had to be ended with its program. Default: ${default}"`
 	Queue        int           `env:"EXECUTORD_QUEUE" default:"${queue}" help:"Requests that wait beyond those. Default: four for each CPU, here ${default}"`
 	QueueShare   int           `name:"queue-per-caller" env:"EXECUTORD_QUEUE_PER_CALLER" default:"0" help:"Of those, requests of one caller. Default: all"`
 	QueueTimeout time.Duration `env:"EXECUTORD_QUEUE_TIMEOUT" default:"30s" help:"How long a request waits at most. Default: ${default}"`
@@ -172,7 +173,7 @@ func (l Limits) apply(prefix string, into *protocol.Limits) error {
 // pool makes the pool's configuration, complete but for the launcher.
 func (s *Settings) pool(log *slog.Logger) (pool.Config, error) {
 	c := pool.Defaults()
-	c.Workers, c.Queue, c.QueuePerIdentity, c.QueueTimeout = s.Workers, s.Queue, cmp.Or(s.QueueShare, s.Queue), s.QueueTimeout
+	c.Workers, c.Spares, c.Queue, c.QueuePerIdentity, c.QueueTimeout = s.Workers, s.Spares, s.Queue, cmp.Or(s.QueueShare, s.Queue), s.QueueTimeout
 	c.WorkerMaxExecutions = s.WorkerRuns
 	c.Logger = log
 	var err error

@@ -81,7 +81,7 @@ func (s *service) rest() vitals {
 	if !within(20*time.Second, func() bool {
 		last := v
 		v = s.vitals()
-		return v.workers == threeWorkers && v.descriptors == last.descriptors && v.threads == last.threads
+		return v.workers == threeWorkers+spares && v.descriptors == last.descriptors && v.threads == last.threads
 	}) {
 		s.tb.Fatalf("the service does not come to rest: %v", v)
 	}

@@ -19,6 +19,7 @@ const neighbourToken = "a-secret-of-the-neighbour-only"
 // What startThree asks for.
 const (
 	threeWorkers = 3
+	spares       = 1 // beyond those; the default
 	threeQueue   = 64
 )
 

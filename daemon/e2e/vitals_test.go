@@ -246,7 +246,7 @@ func TestMonitorSeesWorkers(t *testing.T) {
 	m := s.monitor(1<<20, func(int, int64) {})
 	c := s.dial()
 	defer c.Close()
-	if !within(10*time.Second, func() bool { _, n := m.peak(); return n == 3 }) {
+	if !within(10*time.Second, func() bool { _, n := m.peak(); return n == threeWorkers+spares }) {
 		t.Errorf("the monitor sees %v, the service has %v", m.peaks, s.workers())
 	}
 	idle, _ := m.peak()

@@ -15,6 +15,7 @@ import (
 // Config of a Pool. No zero means "no limit"; Defaults fills everything but Launcher.
 type Config struct {
 	Workers          int           // programs that run at once
+	Spares           int           // workers beyond those, ready to take over at once from one that died or restores; 0 is none
 	Queue            int           // requests that wait beyond those; 0 refuses what cannot run at once
 	QueuePerIdentity int           // the same for one Request.Identity, at most Queue
 	QueueTimeout     time.Duration // longest wait
@@ -43,7 +44,7 @@ type Config struct {
 func Defaults() Config {
 	cpus := runtime.NumCPU()
 	return Config{
-		Workers: cpus, Queue: 4 * cpus, QueuePerIdentity: 4 * cpus, QueueTimeout: 30 * time.Second,
+		Workers: cpus, Spares: 1, Queue: 4 * cpus, QueuePerIdentity: 4 * cpus, QueueTimeout: 30 * time.Second,
 		WorkerMaxExecutions: 1000, WorkerMaxAge: time.Hour, WorkerMaxGrowthBytes: 256 << 20,
 		SpawnTimeout: 10 * time.Second, HeartbeatTimeout: 5 * time.Second,
 		Limits:        limitsOf(func(f limit) int64 { return f.usual }),
@@ -80,6 +81,7 @@ func (c *Config) Check() error {
 		}
 	}
 	between("workers", int64(c.Workers), 1, maxWorkers, "processes")
+	between("spares", int64(c.Spares), 0, maxWorkers, "processes")
 	between("queue", int64(c.Queue), 0, maxQueue, "requests")
 	between("queue per identity", int64(c.QueuePerIdentity), 0, int64(max(c.Queue, 0)), "requests")
 	between("worker max executions", int64(c.WorkerMaxExecutions), 1, maxCount, "executions")

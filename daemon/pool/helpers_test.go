@@ -18,7 +18,7 @@ import (
 // testConfig is a small pool with short times.
 func testConfig() Config {
 	c := Defaults()
-	c.Workers, c.Queue, c.QueuePerIdentity = 1, 4, 4
+	c.Workers, c.Spares, c.Queue, c.QueuePerIdentity = 1, 0, 4, 4
 	c.QueueTimeout = 20 * time.Second
 	c.SpawnTimeout = 20 * time.Second
 	c.Limits.CPUMs, c.Limits.WallMs, c.Limits.TotalMs = 10_000, 10_000, 20_000

@@ -51,7 +51,7 @@ func (p *Pool) round() (surplus []*member, next time.Duration) {
 	}
 	now := p.outside.now()
 	next = p.markDue(now)
-	for missing := p.config.Workers - p.fresh(); missing > 0; missing-- {
+	for missing := p.config.Workers + p.config.Spares - p.fresh(); missing > 0; missing-- {
 		if wait := p.notBefore.Sub(now); wait > 0 {
 			next = min(next, wait)
 			break

@@ -48,6 +48,33 @@ func TestReplacementComesFirst(t *testing.T) {
 	b.works()
 }
 
+// TestSpares: a spare runs the next program at once while the worker of the last one is replaced, and never one more at
+// a time.
+func TestSpares(t *testing.T) {
+	l := &inside{}
+	c := testConfig()
+	c.Spares, c.Launcher = 2, l
+	o := realOutside()
+	o.meter = func(int) (meter, error) { return &dial{}, nil }
+	b := newBench(t, c, o)
+	b.awaitEvents(WorkerReady, 3)
+	l.fail.Store(true)
+	for range 2 {
+		want(t, b.run(script("exit 3")), protocol.WorkerCrashed, "exit:3")
+	}
+	j := b.start("a", script("wait"))
+	j.isRunning(t)
+	next := b.start("a", script("return 1"))
+	<-next.queued
+	if s := b.Stats(); s.Running != 1 || s.Queued != 1 || s.Idle+s.Restoring != 0 {
+		t.Errorf("stats %+v", s)
+	}
+	l.fail.Store(false)
+	j.end()
+	<-next.done
+	b.works()
+}
+
 func TestRetire(t *testing.T) {
 	b := childBench(t, testConfig())
 	before := b.Workers()

@@ -134,7 +134,7 @@ func BenchmarkRestore(b *testing.B) {
 // URL costs, "http" what a first fetch() has to load beside its own part, "subtle" the same for crypto.subtle.
 var touches = map[string]string{
 	"abort": "AbortSignal", "exception": "DOMException", "kinds": "ErrorEvent",
-	"base64": "atob", "blob": "Blob", "broadcastchannel": "BroadcastChannel", "eventsource": "EventSource", "filereader": "FileReader",
+	"base64": "atob", "blob": "Blob", "broadcastchannel": "BroadcastChannel", "bytes": "new Uint8Array(1).toHex()", "eventsource": "EventSource", "filereader": "FileReader",
 	"clone": "structuredClone", "compression": "CompressionStream", "console": "console.log({})",
 	"crypto": "crypto", "encoding": "TextDecoder", "events": "Event", "fetch": "fetch", "formdata": "FormData", "http": "Request",
 	"language": "Math.sumPrecise([1])", "messaging": "MessageChannel", "navigator": "navigator", "performance": "performance",

@@ -24,7 +24,6 @@ var Flags = []string{
 	"--no-turboshaft-loop-unrolling",
 	"--no-wasm-loop-unrolling",
 	"--enable-sharedarraybuffer-per-context",
-	"--js-base-64",
 	"--js-explicit-resource-management",
 	"--js-float16array",
 }

@@ -178,6 +178,7 @@ export const toBigInt = BigInt;
 export const toNumber = Number;
 export const makeSymbol = Symbol;
 export const SafeError = Error;
+export const SafeSyntaxError = SyntaxError;
 export const promiseResolve = Promise.resolve.bind(Promise);
 export const bigintToString = uncurry(BigInt.prototype.toString);
 export const viewSetFloat64 = uncurry(DataView.prototype.setFloat64);

@@ -1,20 +1,13 @@
 // atob and btoa (HTML, 8.3, https://html.spec.whatwg.org/#atob).
 
-const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+import { makeAlphabet } from "../alphabet.js";
 
 export default function base64(core) {
   const { Bytes, checkGlobal, makeException, native, requireArguments, stringCharCodeAt, toDOMString } = core;
   const refuse = (message) => makeException(message, "InvalidCharacterError");
 
+  const { codes, values } = makeAlphabet(core, "+/");
   const skip = 64;
-  const codes = new Bytes(64);
-  const values = new Bytes(128);
-  for (let i = 0; i < 128; i++) values[i] = 255;
-  for (let i = 0; i < 64; i++) {
-    codes[i] = stringCharCodeAt(alphabet, i);
-    values[codes[i]] = i;
-  }
-  values[9] = values[10] = values[12] = values[13] = values[32] = skip;
 
   // Infra, "forgiving-base64 decode" (https://infra.spec.whatwg.org/#forgiving-base64-decode); undefined for failure.
   function decode(text) {

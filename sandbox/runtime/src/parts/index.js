@@ -32,6 +32,7 @@ export const parts = {
   clone: { operations: ["structuredClone"] },
   console: {}, // see ../console.js
   language: {}, // see ../language.js
+  bytes: {}, // likewise
   values: {}, // platform objects that cross to the host; see ../index.js
   messaging: { interfaces: ["MessageChannel", "MessagePort"] },
   navigator: { interfaces: ["Navigator"], attributes: ["navigator"] },

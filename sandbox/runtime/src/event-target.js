@@ -33,11 +33,11 @@ export function installEventTarget(core) {
   delete behind.constructor;
   define(prototype, "constructor", EventTarget, false);
   const methods = {
-    addEventListener(type, callback) {
-      events().addEventListener(this, arguments);
+    addEventListener(type, callback, options = undefined) {
+      events().addEventListener(this, arguments, options);
     },
-    removeEventListener(type, callback) {
-      events().removeEventListener(this, arguments);
+    removeEventListener(type, callback, options = undefined) {
+      events().removeEventListener(this, arguments, options);
     },
     dispatchEvent(event) {
       return events().dispatchEvent(this, arguments);

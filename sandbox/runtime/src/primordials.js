@@ -4,6 +4,8 @@
 // Rules for the rest of the library, which keep it so:
 //   - no spread, for-of or array destructuring (they call Array.prototype[Symbol.iterator]);
 //   - lists that grow are made by list(), whose missing prototype keeps setters of the guest out;
+//   - `arguments` and strings have Object.prototype behind them: an argument that may be absent is a parameter with a
+//     default, and where a text may have ended stringCharAt reads it;
 //   - object literals that are read for absent keys, and property descriptors, start with `__proto__: null`;
 //   - regular expressions and string methods that dispatch on symbols are not used.
 
@@ -45,6 +47,7 @@ export const stringifyJSON = JSON.stringify;
 
 export const promiseReject = Promise.reject.bind(Promise);
 
+export const stringCharAt = uncurry(String.prototype.charAt);
 export const stringCharCodeAt = uncurry(String.prototype.charCodeAt);
 export const stringEndsWith = uncurry(String.prototype.endsWith);
 export const stringIncludes = uncurry(String.prototype.includes);

@@ -197,11 +197,10 @@ export function makeInterfaces(native) {
       entries() { return start(this, 2); },
       keys() { return start(this, 0); },
       values() { return start(this, 1); },
-      forEach(callback) {
+      forEach(callback, self = undefined) {
         pairs(this);
         requireArguments(`forEach' on '${name}`, arguments.length, 1);
         toCallback(callback, "The callback");
-        const self = arguments[1];
         for (let i = 0; ; i++) {
           const list = pairs(this);
           if (i >= list.length) return;

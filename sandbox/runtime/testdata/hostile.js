@@ -97,6 +97,7 @@ function poison() {
   const names = NAMES;
   for (let i = 0; i < names.length; i++) plant(Object.prototype, names[i], "Object.prototype");
   for (let i = 0; i < 40; i++) plant(Array.prototype, `${i}`, "Array.prototype");
+  for (let i = 0; i < 10; i++) plant(Object.prototype, `${i}`, "Object.prototype"); // behind strings and the arguments of a call
 }
 poison();
 

@@ -23,8 +23,8 @@ export default function abort(core) {
 
   class AbortSignal extends EventTarget {
     #state = new State();
-    constructor() {
-      if (arguments[0] !== token) throw illegalConstructor();
+    constructor(key = undefined) {
+      if (key !== token) throw illegalConstructor();
       super();
     }
     static abort(reason = undefined) {

@@ -157,7 +157,7 @@ export default function formdata(core) {
       if (stringSlice(text, at, at + 2) === "--") {
         return makeForm(entries);
       }
-      while (text[at] === " " || text[at] === "\t") at++;
+      while (core.stringCharAt(text, at) === " " || core.stringCharAt(text, at) === "\t") at++;
       if (stringSlice(text, at, at + 2) !== "\r\n") throw failure();
       at += 2;
       const headers = { __proto__: null, name: undefined, filename: undefined, type: undefined };
@@ -205,7 +205,7 @@ export default function formdata(core) {
     if (kind !== "form-data") throw failure();
     while (at >= 0 && at < end) {
       at++;
-      while (text[at] === " " || text[at] === "\t") at++;
+      while (core.stringCharAt(text, at) === " " || core.stringCharAt(text, at) === "\t") at++;
       const equals = stringIndexOf(text, "=", at);
       if (equals < 0 || equals > end) throw failure();
       const key = core.stringToLowerCase(stringSlice(text, at, equals));

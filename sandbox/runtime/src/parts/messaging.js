@@ -21,8 +21,8 @@ export default function messaging(core) {
 
   class MessagePort extends EventTarget {
     #state;
-    constructor() {
-      if (arguments[0] !== token) throw illegalConstructor();
+    constructor(key = undefined) {
+      if (key !== token) throw illegalConstructor();
       super();
       this.#state = new State(this);
     }

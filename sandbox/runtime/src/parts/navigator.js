@@ -8,8 +8,8 @@ export default function navigator(core) {
 
   class Navigator {
     #brand = true;
-    constructor() {
-      if (arguments[0] !== token) throw illegalConstructor();
+    constructor(key = undefined) {
+      if (key !== token) throw illegalConstructor();
     }
     get userAgent() { this.#brand; return "Executor"; }
     get language() { this.#brand; return "en-US"; }

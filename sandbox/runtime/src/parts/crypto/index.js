@@ -15,8 +15,8 @@ export default function crypto(core) {
 
   class Crypto {
     #brand;
-    constructor() {
-      if (arguments[0] !== token) throw illegalConstructor();
+    constructor(key = undefined) {
+      if (key !== token) throw illegalConstructor();
       native.brand(this); // a platform object, which no structured clone takes
     }
     get subtle() {

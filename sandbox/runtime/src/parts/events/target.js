@@ -68,13 +68,13 @@ export function makeTarget(core, { eventInternals: internals }) {
     state.onChange?.();
   }
 
-  function addEventListener(self, args) {
+  function addEventListener(self, args, options) {
     const target = orGlobal(self);
     const state = stateOf(target);
     requireArguments("addEventListener' on 'EventTarget", args.length, 2);
     const type = toDOMString(args[0]);
     const callback = toListener(args[1]);
-    const { capture, once, passive, signal } = flatten(args[2], addOptions);
+    const { capture, once, passive, signal } = flatten(options, addOptions);
     if (signal !== undefined && signal.aborted) return;
     if (callback === null || find(state, type, callback, capture) >= 0) return;
     const listener = { __proto__: null, type, callback, capture, once: once === true, passive: passive === true, removed: false, handler: false };
@@ -89,12 +89,12 @@ export function makeTarget(core, { eventInternals: internals }) {
     }
   }
 
-  function removeEventListener(self, args) {
+  function removeEventListener(self, args, options) {
     const state = stateOf(orGlobal(self));
     requireArguments("removeEventListener' on 'EventTarget", args.length, 2);
     const type = toDOMString(args[0]);
     const callback = toListener(args[1]);
-    const { capture } = flatten(args[2], removeOptions);
+    const { capture } = flatten(options, removeOptions);
     const at = find(state, type, callback, capture);
     if (at >= 0) remove(state, at);
   }

@@ -1,7 +1,7 @@
 // blob: URLs (Fetch, 4.3 "scheme fetch": https://fetch.spec.whatwg.org/#scheme-fetch).
 
 export function makeBlobs(core, headers, respond) {
-  const { SafeTypeError, stringCharCodeAt, stringSlice, stringStartsWith } = core;
+  const { SafeTypeError, stringCharAt: charAt, stringCharCodeAt, stringSlice, stringStartsWith } = core;
 
   // Fetch, 2.2.2 "parse a single range header value", with whitespace allowed: [start, end], null for an absent one;
   // undefined is failure.
@@ -9,7 +9,7 @@ export function makeBlobs(core, headers, respond) {
     if (!stringStartsWith(value, "bytes")) return undefined;
     let at = 5;
     const skip = () => {
-      while (value[at] === " " || value[at] === "\t") at++;
+      while (charAt(value, at) === " " || charAt(value, at) === "\t") at++;
     };
     const number = () => {
       const from = at;
@@ -17,11 +17,11 @@ export function makeBlobs(core, headers, respond) {
       return at === from ? null : +stringSlice(value, from, at);
     };
     skip();
-    if (value[at++] !== "=") return undefined;
+    if (charAt(value, at++) !== "=") return undefined;
     skip();
     const start = number();
     skip();
-    if (value[at++] !== "-") return undefined;
+    if (charAt(value, at++) !== "-") return undefined;
     skip();
     const end = number();
     if (at < value.length || (start === null && end === null) || (start !== null && end !== null && start > end)) return undefined;

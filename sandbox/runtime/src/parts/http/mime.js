@@ -1,7 +1,7 @@
 // MIME types (MIME Sniffing, 4: https://mimesniff.spec.whatwg.org/#parsing-a-mime-type).
 
 export function makeMime(core, { isToken, normalize }) {
-  const { list, mapGet, mapHas, mapSet, push, SafeMap, stringCharCodeAt, stringIndexOf, stringSlice, stringToLowerCase } = core;
+  const { list, mapGet, mapHas, mapSet, push, SafeMap, stringCharAt, stringCharCodeAt, stringIndexOf, stringSlice, stringToLowerCase } = core;
 
   function isQuotable(text) {
     for (let i = 0; i < text.length; i++) {
@@ -48,7 +48,7 @@ export function makeMime(core, { isToken, normalize }) {
     at = end + 1;
     let next = stringIndexOf(text, ";", at);
     let value;
-    if (text[at] === "\"") {
+    if (stringCharAt(text, at) === "\"") {
       const string = quoted(text, at);
       value = string.value;
       next = stringIndexOf(text, ";", string.next);

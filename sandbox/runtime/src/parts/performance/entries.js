@@ -8,11 +8,9 @@ export function makeEntries(core, token) {
 
   class PerformanceEntry {
     #slots;
-    constructor() {
-      if (arguments[0] !== token) throw illegalConstructor();
-      this.#slots = {
-        __proto__: null, id: ++lastId, name: arguments[1], entryType: arguments[2], startTime: arguments[3], duration: arguments[4],
-      };
+    constructor(key = undefined, name = undefined, entryType = undefined, startTime = undefined, duration = undefined) {
+      if (key !== token) throw illegalConstructor();
+      this.#slots = { __proto__: null, id: ++lastId, name, entryType, startTime, duration };
     }
     get id() { return this.#slots.id; }
     get name() { return this.#slots.name; }
@@ -52,10 +50,10 @@ export function makeEntries(core, token) {
 
   class PerformanceMeasure extends PerformanceEntry {
     #detail;
-    constructor() {
-      if (arguments[0] !== token) throw illegalConstructor();
-      super(token, arguments[1], "measure", arguments[2], arguments[3]);
-      this.#detail = arguments[4];
+    constructor(key = undefined, name = undefined, startTime = undefined, duration = undefined, detail = undefined) {
+      if (key !== token) throw illegalConstructor();
+      super(token, name, "measure", startTime, duration);
+      this.#detail = detail;
     }
     get detail() { return this.#detail; }
   }

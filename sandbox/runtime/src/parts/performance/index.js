@@ -47,8 +47,8 @@ export default function performance(core) {
 
   class Performance extends EventTarget {
     #brand = true;
-    constructor() {
-      if (arguments[0] !== token) throw illegalConstructor();
+    constructor(key = undefined) {
+      if (key !== token) throw illegalConstructor();
       super();
     }
     now() { this.#brand; return now(); }

@@ -13,9 +13,9 @@ export function makeObserver(core, { select, slotsOf }, token) {
 
   class PerformanceObserverEntryList {
     #list;
-    constructor() {
-      if (arguments[0] !== token) throw illegalConstructor();
-      this.#list = arguments[1];
+    constructor(key = undefined, list = undefined) {
+      if (key !== token) throw illegalConstructor();
+      this.#list = list;
     }
     getEntries() { return select(this.#list, none); }
     getEntriesByType(type) {

@@ -365,8 +365,8 @@ export default function makeSubtle(core) {
 
   class SubtleCrypto {
     #brand;
-    constructor() {
-      if (arguments[0] !== isKey) throw illegalConstructor();
+    constructor(key = undefined) {
+      if (key !== isKey) throw illegalConstructor();
       native.brand(this);
     }
     // Runs a method: a wrong receiver, too few arguments or anything thrown rejects the promise.
@@ -441,8 +441,7 @@ export default function makeSubtle(core) {
         return importKey("raw", bytes, imported, toBoolean(extractable), usages);
       });
     }
-    deriveBits(algorithm, baseKey) {
-      const length = arguments[2];
+    deriveBits(algorithm, baseKey, length = undefined) {
       return SubtleCrypto.#run(this, "deriveBits", arguments.length, 2, () => {
         const identifier = toIdentifier(algorithm);
         const slots = toKey(baseKey);

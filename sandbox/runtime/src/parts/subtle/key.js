@@ -20,10 +20,10 @@ export function makeKeys(core) {
     static {
       slotsOf = (value) => (isObject(value) && #slots in value ? value.#slots : undefined);
     }
-    constructor() {
-      if (arguments[0] !== token) throw illegalConstructor();
+    constructor(key = undefined, slots = undefined) {
+      if (key !== token) throw illegalConstructor();
       native.brand(this);
-      this.#slots = arguments[1];
+      this.#slots = slots;
     }
     get type() {
       return this.#slots.type;

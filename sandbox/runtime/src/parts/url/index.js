@@ -27,27 +27,23 @@ export default function url(core) {
     static {
       recordOf = (object) => (isObject(object) && #record in object ? object.#whole() : undefined);
     }
-    constructor(url) {
+    constructor(url, base = undefined) {
       core.native.brand(this); // a platform object, which no structured clone takes
       requireArguments("new URL", arguments.length, 1);
       const text = toUSVString(url);
-      const given = arguments[1];
-      const base = given === undefined ? undefined : toUSVString(given);
-      this.#record = parseWithBase(text, base);
+      this.#record = parseWithBase(text, base === undefined ? undefined : toUSVString(base));
       if (this.#record === null) throw invalid("Failed to construct 'URL'", text);
     }
-    static parse(url) {
+    static parse(url, base = undefined) {
       requireArguments("parse' on 'URL", arguments.length, 1);
       const text = toUSVString(url);
-      const given = arguments[1];
-      const record = parseWithBase(text, given === undefined ? undefined : toUSVString(given));
+      const record = parseWithBase(text, base === undefined ? undefined : toUSVString(base));
       return record === null ? null : URL.#from(record);
     }
-    static canParse(url) {
+    static canParse(url, base = undefined) {
       requireArguments("canParse' on 'URL", arguments.length, 1);
       const text = toUSVString(url);
-      const given = arguments[1];
-      return parseWithBase(text, given === undefined ? undefined : toUSVString(given)) !== null;
+      return parseWithBase(text, base === undefined ? undefined : toUSVString(base)) !== null;
     }
     static #from(record) {
       const url = new URL("about:blank");

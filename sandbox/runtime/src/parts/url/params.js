@@ -9,7 +9,7 @@ export function makeSearchParams(core) {
   function toPairs(init) {
     if (!isObject(init)) {
       const text = toUSVString(init);
-      return urls().parseForm(text[0] === "?" ? core.stringSlice(text, 1) : text);
+      return urls().parseForm(core.stringCharAt(text, 0) === "?" ? core.stringSlice(text, 1) : text);
     }
     const method = init[symbolIterator];
     if (method === undefined || method === null) return toRecord(init, toUSVString, toUSVString, "The record");
@@ -55,12 +55,11 @@ export function makeSearchParams(core) {
       core.define(pairs, pairs.length, pair);
       this.#update();
     }
-    delete(name) {
+    delete(name, value = undefined) {
       needs("delete", this.#pairs && arguments.length, 1);
       const key = toUSVString(name);
-      const given = arguments[1];
-      const value = given === undefined ? undefined : toUSVString(given);
-      keep(this.#pairs, (pair) => pair[0] !== key || (value !== undefined && pair[1] !== value));
+      const wanted = value === undefined ? undefined : toUSVString(value);
+      keep(this.#pairs, (pair) => pair[0] !== key || (wanted !== undefined && pair[1] !== wanted));
       this.#update();
     }
     get(name) {
@@ -77,11 +76,10 @@ export function makeSearchParams(core) {
       }
       return values;
     }
-    has(name) {
+    has(name, value = undefined) {
       needs("has", this.#pairs && arguments.length, 1);
       const key = toUSVString(name);
-      const given = arguments[1];
-      return find(this.#pairs, key, given === undefined ? undefined : toUSVString(given)) !== undefined;
+      return find(this.#pairs, key, value === undefined ? undefined : toUSVString(value)) !== undefined;
     }
     set(name, value) {
       needs("set", this.#pairs && arguments.length, 2);

@@ -1,7 +1,7 @@
 // URLPattern (URL Pattern Standard, https://urlpattern.spec.whatwg.org/).
 
 import {
-  regexpExec, stringEndsWith, stringIncludes, stringLastIndexOf, stringSlice, stringStartsWith, stringToLowerCase,
+  regexpExec, stringCharAt as charAt, stringEndsWith, stringIncludes, stringLastIndexOf, stringSlice, stringStartsWith, stringToLowerCase,
 } from "../../primordials.js";
 import { parseConstructor } from "./constructor.js";
 import { compile, escapePattern } from "./pattern.js";
@@ -39,7 +39,7 @@ export default function urlpattern(core) {
     opaqueHostname: (value) => checked("hostname", value, urls().canonical.hostname(value, true)),
     IPv6(value) {
       for (let i = 0; i < value.length; i++) {
-        if (!stringIncludes("0123456789abcdefABCDEF[]:", value[i])) throw fails("hostname", value);
+        if (!stringIncludes("0123456789abcdefABCDEF[]:", charAt(value, i))) throw fails("hostname", value);
       }
       return stringToLowerCase(value);
     },
@@ -56,7 +56,7 @@ export default function urlpattern(core) {
 
   function isAbsolute(path, asPattern) {
     if (path === "") return false;
-    return path[0] === "/" || (asPattern && path.length > 1 && (path[0] === "\\" || path[0] === "{") && path[1] === "/");
+    return charAt(path, 0) === "/" || (asPattern && path.length > 1 && (charAt(path, 0) === "\\" || charAt(path, 0) === "{") && charAt(path, 1) === "/");
   }
 
   // The order in which a member of the input keeps those of the base behind it from applying. A user and a password of
@@ -122,7 +122,7 @@ export default function urlpattern(core) {
     for (const scheme in urls().defaultPorts) if (regexpExec(component.regexp, scheme) !== null) return true;
     return false;
   }
-  const isIPv6 = (pattern) => pattern.length > 1 && (pattern[0] === "[" || ((pattern[0] === "{" || pattern[0] === "\\") && pattern[1] === "["));
+  const isIPv6 = (pattern) => pattern.length > 1 && (charAt(pattern, 0) === "[" || ((charAt(pattern, 0) === "{" || charAt(pattern, 0) === "\\") && charAt(pattern, 1) === "["));
 
   function create(input, baseURL, ignoreCase) {
     let init = input;
@@ -191,14 +191,13 @@ export default function urlpattern(core) {
 
   class URLPattern {
     #compiled;
-    constructor() {
+    constructor(given = undefined, second = undefined, third = undefined) {
       native.brand(this); // a platform object, which no structured clone takes
-      const input = toInput(arguments[0]);
+      const input = toInput(given);
       // Two overloads: (input, baseURL, options) and (input, options).
-      const second = arguments[1];
       const withBase = arguments.length > 2 || !(second === undefined || second === null || isObject(second));
       const baseURL = withBase ? toUSVString(second) : undefined;
-      const { ignoreCase } = toDictionary(withBase ? arguments[2] : second, optionMembers, "The options");
+      const { ignoreCase } = toDictionary(withBase ? third : second, optionMembers, "The options");
       this.#compiled = create(input, baseURL, ignoreCase);
     }
     test(input = undefined, baseURL = undefined) {

@@ -2,7 +2,8 @@
 // regular expression and the normal form of a pattern.
 
 import {
-  fromCodePoint, list, push, regexpExec, SafeRegExp, SafeTypeError, stringCodePointAt, stringEndsWith, stringIncludes, stringSlice,
+  fromCodePoint, list, push, regexpExec, SafeRegExp, SafeTypeError, stringCharAt as charAt, stringCodePointAt, stringEndsWith,
+  stringIncludes, stringSlice,
 } from "../../primordials.js";
 
 const nameStart = /[$_\p{ID_Start}]/u;
@@ -11,7 +12,7 @@ const isNameStart = (point) => regexpExec(nameStart, point) !== null;
 const isNamePart = (point) => regexpExec(namePart, point) !== null;
 const escaped = (text, special) => {
   let result = "";
-  for (let i = 0; i < text.length; i++) result += (stringIncludes(special, text[i]) ? "\\" : "") + text[i];
+  for (let i = 0; i < text.length; i++) result += (stringIncludes(special, charAt(text, i)) ? "\\" : "") + charAt(text, i);
   return result;
 };
 const escapeRegexp = (text) => escaped(text, ".+*?^${}()[]|/\\");
@@ -32,7 +33,7 @@ export function tokenize(input, lenient) {
     add("invalid", end, from, end);
   };
   while (i < input.length) {
-    const unit = input[i];
+    const unit = charAt(input, i);
     const size = stringCodePointAt(input, i) > 0xffff ? 2 : 1;
     if (unit === "*") add("asterisk", i + 1);
     else if (unit === "+" || unit === "?") add("modifier", i + 1);
@@ -64,16 +65,16 @@ export function tokenize(input, lenient) {
 function groupEnd(input, start) {
   let depth = 1;
   for (let i = start + 1; i < input.length; i++) {
-    const unit = input[i];
+    const unit = charAt(input, i);
     if (!isASCII(unit) || (i === start + 1 && unit === "?")) return -1;
     if (unit === "\\") {
       i++;
-      if (i === input.length || !isASCII(input[i])) return -1;
+      if (i === input.length || !isASCII(charAt(input, i))) return -1;
     } else if (unit === ")") {
       if (--depth === 0) return i + 1;
     } else if (unit === "(") {
       depth++;
-      if (input[i + 1] !== "?") return -1;
+      if (charAt(input, i + 1) !== "?") return -1;
     }
   }
   return -1;
@@ -189,7 +190,7 @@ function toRegexp(parts, options) {
   }
 }
 
-const isCustom = (part) => part.name !== "" && !(part.name[0] >= "0" && part.name[0] <= "9");
+const isCustom = (part) => part.name !== "" && !(charAt(part.name, 0) >= "0" && charAt(part.name, 0) <= "9");
 const first = (text) => fromCodePoint(stringCodePointAt(text, 0));
 
 // Generate a pattern string (2.3).

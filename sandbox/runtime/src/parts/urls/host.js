@@ -8,7 +8,7 @@ const forbiddenInHosts = "\0\t\n\r #/:<>?@[\\]^|";
 const forbiddenInDomains = "%\x7f";
 
 export function makeHost(core, { percentEncode, percentDecode }) {
-  const { Bytes, floor, list, need, numberToString, push, stringCharCodeAt: at, stringIndexOf: indexOf, stringSlice: slice, stringToLowerCase: lower } = core;
+  const { Bytes, floor, list, need, numberToString, push, stringCharAt: charAt, stringCharCodeAt: at, stringIndexOf: indexOf, stringSlice: slice, stringToLowerCase: lower } = core;
   const forbidden = new Bytes(128);
   for (let i = 0; i < 32; i++) forbidden[i] = 2;
   for (let i = 0; i < forbiddenInDomains.length; i++) forbidden[at(forbiddenInDomains, i)] = 2;
@@ -16,8 +16,8 @@ export function makeHost(core, { percentEncode, percentDecode }) {
 
   // The host parser (3.5): the host serialized, or null for failure.
   function parseHost(input, opaque) {
-    if (input[0] === "[") {
-      const pieces = input[input.length - 1] === "]" ? parseIPv6(slice(input, 1, -1)) : null;
+    if (charAt(input, 0) === "[") {
+      const pieces = charAt(input, input.length - 1) === "]" ? parseIPv6(slice(input, 1, -1)) : null;
       return pieces && `[${serializeIPv6(pieces)}]`;
     }
     if (opaque) {
@@ -59,8 +59,8 @@ export function makeHost(core, { percentEncode, percentDecode }) {
     if (text === "") return NaN;
     let radix = 10;
     let i = 0;
-    if (text[0] === "0" && text.length > 1) {
-      const hexadecimal = text[1] === "x" || text[1] === "X";
+    if (charAt(text, 0) === "0" && text.length > 1) {
+      const hexadecimal = charAt(text, 1) === "x" || charAt(text, 1) === "X";
       radix = hexadecimal ? 16 : 8;
       i = hexadecimal ? 2 : 1;
     }
@@ -76,7 +76,7 @@ export function makeHost(core, { percentEncode, percentDecode }) {
   }
 
   function parseIPv4(text) {
-    const end = text[text.length - 1] === "." ? text.length - 1 : text.length;
+    const end = charAt(text, text.length - 1) === "." ? text.length - 1 : text.length;
     const numbers = list();
     for (let start = 0; start <= end;) {
       let dot = indexOf(text, ".", start);
@@ -103,14 +103,14 @@ export function makeHost(core, { percentEncode, percentDecode }) {
     let piece = 0;
     let compress = -1;
     let i = 0;
-    if (text[0] === ":") {
-      if (text[1] !== ":") return null;
+    if (charAt(text, 0) === ":") {
+      if (charAt(text, 1) !== ":") return null;
       i = 2;
       compress = ++piece;
     }
     while (i < text.length) {
       if (piece === 8) return null;
-      if (text[i] === ":") {
+      if (charAt(text, i) === ":") {
         if (compress >= 0) return null;
         i++;
         compress = ++piece;
@@ -118,10 +118,10 @@ export function makeHost(core, { percentEncode, percentDecode }) {
       }
       let value = 0;
       let length = 0;
-      for (let digit; length < 4 && i < text.length && (digit = parseIPv4Number(`0x${text[i]}`)) >= 0; i++, length++) {
+      for (let digit; length < 4 && i < text.length && (digit = parseIPv4Number(`0x${charAt(text, i)}`)) >= 0; i++, length++) {
         value = value * 16 + digit;
       }
-      if (text[i] === ".") {
+      if (charAt(text, i) === ".") {
         if (length === 0 || piece > 6) return null;
         const tail = parseDotted(slice(text, i - length));
         if (tail === null) return null;
@@ -129,7 +129,7 @@ export function makeHost(core, { percentEncode, percentDecode }) {
         pieces[piece++] = tail[1];
         break;
       }
-      if (text[i] === ":") {
+      if (charAt(text, i) === ":") {
         if (++i === text.length) return null;
       } else if (i < text.length) {
         return null;

@@ -10,7 +10,7 @@ const isAlpha = (code) => (code | 32) >= 97 && (code | 32) <= 122;
 const isDigit = (code) => code >= 48 && code <= 57;
 
 export function makeParser(core, { percentEncode }, { parseHost }) {
-  const { stringCharCodeAt: at, stringIndexOf: indexOf, stringLastIndexOf: lastIndexOf, stringSlice: slice, stringToLowerCase: lower } = core;
+  const { stringCharAt: charAt, stringCharCodeAt: at, stringIndexOf: indexOf, stringLastIndexOf: lastIndexOf, stringSlice: slice, stringToLowerCase: lower } = core;
 
   const defaultPorts = { __proto__: null, "http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "file": null };
   const isSpecial = (url) => url.scheme in defaultPorts;
@@ -51,19 +51,19 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
   // The index of the first "?" or "#" of text, and of the first slash or backslash if slashes is true.
   function endOf(url, text, from, slashes) {
     for (let i = from; i < text.length; i++) {
-      const unit = text[i];
+      const unit = charAt(text, i);
       if (unit === "?" || unit === "#" || (slashes && isSlash(url, unit))) return i;
     }
     return text.length;
   }
 
   // Windows drive letters (4.2).
-  const isDriveLetter = (text) => text.length === 2 && isAlpha(at(text, 0)) && (text[1] === ":" || text[1] === "|");
+  const isDriveLetter = (text) => text.length === 2 && isAlpha(at(text, 0)) && (charAt(text, 1) === ":" || charAt(text, 1) === "|");
   const startsWithDriveLetter = (text, i) =>
-    isDriveLetter(slice(text, i, i + 2)) && (text.length === i + 2 || indexOf("/\\?#", text[i + 2]) >= 0);
+    isDriveLetter(slice(text, i, i + 2)) && (text.length === i + 2 || indexOf("/\\?#", charAt(text, i + 2)) >= 0);
   // The normalized drive letter with which a path begins, with its slash; else "".
   const driveOf = (path) =>
-    (path[2] === ":" && isDriveLetter(slice(path, 1, 3)) && (path.length === 3 || path[3] === "/") ? slice(path, 0, 3) : "");
+    (charAt(path, 2) === ":" && isDriveLetter(slice(path, 1, 3)) && (path.length === 3 || charAt(path, 3) === "/") ? slice(path, 0, 3) : "");
 
   function shorten(url) {
     const { path } = url;
@@ -76,8 +76,8 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
     if (segment.length > 6) return 0;
     let count = 0;
     for (let i = 0; i < segment.length; i++) {
-      if (segment[i] === "%" && segment[i + 1] === "2" && (segment[i + 2] === "e" || segment[i + 2] === "E")) i += 2;
-      else if (segment[i] !== ".") return 0;
+      if (charAt(segment, i) === "%" && charAt(segment, i + 1) === "2" && (charAt(segment, i + 2) === "e" || charAt(segment, i + 2) === "E")) i += 2;
+      else if (charAt(segment, i) !== ".") return 0;
       count++;
     }
     return count > 2 ? 0 : count;
@@ -97,15 +97,15 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
     if (url.scheme === "file") return parseFile(url, text, start, base);
     if (isSpecial(url)) {
       const same = base !== null && base.scheme === url.scheme;
-      if (same && !(text[start] === "/" && text[start + 1] === "/")) return parseReference(url, text, start, base);
+      if (same && !(charAt(text, start) === "/" && charAt(text, start + 1) === "/")) return parseReference(url, text, start, base);
       return parseAuthority(url, text, skipSlashes(text, start));
     }
-    if (text[start] !== "/") return parseOpaque(url, text, start);
-    return text[start + 1] === "/" ? parseAuthority(url, text, start + 2) : parsePath(url, text, start + 1);
+    if (charAt(text, start) !== "/") return parseOpaque(url, text, start);
+    return charAt(text, start + 1) === "/" ? parseAuthority(url, text, start + 2) : parsePath(url, text, start + 1);
   }
 
   function skipSlashes(text, i) {
-    while (text[i] === "/" || text[i] === "\\") i++;
+    while (charAt(text, i) === "/" || charAt(text, i) === "\\") i++;
     return i;
   }
 
@@ -113,7 +113,7 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
   function parseRelative(text, base) {
     const url = newRecord(base.scheme);
     if (base.opaque) {
-      if (text[0] !== "#") return null;
+      if (charAt(text, 0) !== "#") return null;
       url.opaque = true;
       url.path = base.path;
       url.query = base.query;
@@ -124,8 +124,8 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
 
   // Relative state and relative slash state.
   function parseReference(url, text, i, base) {
-    if (isSlash(url, text[i])) {
-      if (isSlash(url, text[i + 1])) return parseAuthority(url, text, isSpecial(url) ? skipSlashes(text, i) : i + 2);
+    if (isSlash(url, charAt(text, i))) {
+      if (isSlash(url, charAt(text, i + 1))) return parseAuthority(url, text, isSpecial(url) ? skipSlashes(text, i) : i + 2);
       copyAuthority(url, base);
       return parsePath(url, text, i + 1);
     }
@@ -142,8 +142,8 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
 
   function parseRelativePath(url, text, i, base) {
     url.path = base.path;
-    if (text[i] !== "?") url.query = base.query;
-    if (i === text.length || text[i] === "?" || text[i] === "#") return parseTail(url, text, i);
+    if (charAt(text, i) !== "?") url.query = base.query;
+    if (i === text.length || charAt(text, i) === "?" || charAt(text, i) === "#") return parseTail(url, text, i);
     url.query = null;
     if (url.scheme === "file" && startsWithDriveLetter(text, i)) url.path = "";
     else shorten(url);
@@ -178,9 +178,9 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
   function portColon(text) {
     let inside = false;
     for (let i = 0; i < text.length; i++) {
-      if (text[i] === "[") inside = true;
-      else if (text[i] === "]") inside = false;
-      else if (text[i] === ":" && !inside) return i;
+      if (charAt(text, i) === "[") inside = true;
+      else if (charAt(text, i) === "]") inside = false;
+      else if (charAt(text, i) === ":" && !inside) return i;
     }
     return text.length;
   }
@@ -204,13 +204,13 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
   function parseFile(url, text, i, base) {
     url.host = "";
     const from = base !== null && base.scheme === "file" ? base : null;
-    if (!isSlash(url, text[i])) {
+    if (!isSlash(url, charAt(text, i))) {
       if (from === null) return parsePath(url, text, i);
       url.host = from.host;
       return parseRelativePath(url, text, i, from);
     }
     i++;
-    if (!isSlash(url, text[i])) {
+    if (!isSlash(url, charAt(text, i))) {
       if (from !== null) {
         url.host = from.host;
         if (!startsWithDriveLetter(text, i)) url.path = driveOf(from.path);
@@ -234,9 +234,9 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
 
   function parsePathStart(url, text, i) {
     if (!isSpecial(url)) {
-      if (text[i] !== "/") return parseTail(url, text, i);
+      if (charAt(text, i) !== "/") return parseTail(url, text, i);
       i++;
-    } else if (isSlash(url, text[i])) {
+    } else if (isSlash(url, charAt(text, i))) {
       i++;
     }
     return parsePath(url, text, i);
@@ -262,7 +262,7 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
       if (up > 0) {
         if (last) url.path += "/";
       } else if (url.scheme === "file" && url.path === "" && isDriveLetter(segment)) {
-        url.path = `/${segment[0]}:`;
+        url.path = `/${charAt(segment, 0)}:`;
       } else {
         url.path += `/${segment}`;
       }
@@ -275,14 +275,14 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
     const end = endOf(url, text, i, false);
     const path = percentEncode(slice(text, i, end), C0);
     url.opaque = true;
-    url.path = end < text.length && text[end - 1] === " " && end > i ? `${slice(path, 0, -1)}%20` : path;
+    url.path = end < text.length && charAt(text, end - 1) === " " && end > i ? `${slice(path, 0, -1)}%20` : path;
     return parseTail(url, text, end);
   }
 
   // Query state and fragment state; text[i] is "?", "#" or the end.
   function parseTail(url, text, i) {
     const hash = indexOf(text, "#", i);
-    if (text[i] === "?") setQuery(url, slice(text, i + 1, hash < 0 ? text.length : hash));
+    if (charAt(text, i) === "?") setQuery(url, slice(text, i + 1, hash < 0 ? text.length : hash));
     if (hash >= 0) setFragment(url, slice(text, hash + 1));
     return url;
   }
@@ -302,7 +302,7 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
       text += "//";
       if (url.username !== "" || url.password !== "") text += `${url.username}${url.password !== "" ? `:${url.password}` : ""}@`;
       text += serializeHost(url);
-    } else if (!url.opaque && url.path[0] === "/" && url.path[1] === "/") {
+    } else if (!url.opaque && charAt(url.path, 0) === "/" && charAt(url.path, 1) === "/") {
       text += "/."; // else the path would be read as a host
     }
     text += url.path;
@@ -358,16 +358,16 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
       if (text === "" && !isSpecial(url)) {
         if (url.host === null) url.path = "/";
       } else {
-        appendPath(url, isSlash(url, text[0]) ? slice(text, 1) : text);
+        appendPath(url, isSlash(url, charAt(text, 0)) ? slice(text, 1) : text);
       }
     },
     search(url, value) {
       if (value === "") url.query = null;
-      else setQuery(url, removeTabs(value[0] === "?" ? slice(value, 1) : value));
+      else setQuery(url, removeTabs(charAt(value, 0) === "?" ? slice(value, 1) : value));
     },
     hash(url, value) {
       if (value === "") url.fragment = null;
-      else setFragment(url, removeTabs(value[0] === "#" ? slice(value, 1) : value));
+      else setFragment(url, removeTabs(charAt(value, 0) === "#" ? slice(value, 1) : value));
     },
   };
 
@@ -414,7 +414,7 @@ export function makeParser(core, { percentEncode }, { parseHost }) {
       if (digits === "" || +digits > 65535) return null;
       return +digits === defaultPorts[protocol] ? "" : `${+digits}`;
     },
-    pathname: (value) => (value[0] === "/" ? after("pathname", value).path : slice(after("pathname", `/-${value}`).path, 2)),
+    pathname: (value) => (charAt(value, 0) === "/" ? after("pathname", value).path : slice(after("pathname", `/-${value}`).path, 2)),
     opaquePathname: (value) => percentEncode(removeTabs(value), C0),
     search: (value) => percentEncode(removeTabs(value), SPECIAL_QUERY),
     hash: (value) => percentEncode(removeTabs(value), FRAGMENT),

@@ -2,9 +2,10 @@
 
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS  = -s -w -X main.version=$(VERSION)
-PURE     = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
-# Position-independent and with unused sections dropped: the worker is the process that is attacked.
+LDFLAGS  = -w -X main.version=$(VERSION)
+PURE     = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s $(LDFLAGS)'
+# Position-independent and with unused sections dropped: the worker is the process that is attacked. It keeps its symbol
+# table, which no memory is used for, so that native crashes are reported with names (docs/decisions/0008).
 WORKER   = $(GO) build -trimpath -buildmode=pie -ldflags "$(LDFLAGS) -extldflags '-Wl,--gc-sections'"
 # Tests use the binaries that operators get, and one worker more that dies on command.
 export EXECUTORD_TEST_BIN = $(CURDIR)/bin

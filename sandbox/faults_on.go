@@ -2,11 +2,48 @@
 
 package sandbox
 
+// #define _GNU_SOURCE
 // #include <signal.h>
 // #include <stdlib.h>
 // #include <string.h>
+// #include <sys/mman.h>
+// #include <sys/syscall.h>
+// #include <time.h>
 // #include <unistd.h>
-// static void segv(void) { volatile int* p = (int*)8; *p = 1; }
+// #define FAULT static __attribute__((noinline)) void
+// FAULT fault_segv(void) { volatile int* p = (int*)8; *p = 1; }
+// FAULT fault_bus(void) { volatile int* p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, memfd_create("empty", 0), 0); (void)*p; }
+// FAULT fault_call(void) { void (*volatile f)(void) = (void (*)(void))16; f(); __asm__(""); }
+// FAULT fault_ill(void) {
+// #if defined(__x86_64__)
+//   __asm__("ud2");
+// #else
+//   __asm__(".inst 0");
+// #endif
+// }
+// FAULT fault_trap(void) {
+// #if defined(__x86_64__)
+//   __asm__("int3; ud2");
+// #else
+//   __asm__("brk #0");
+// #endif
+// }
+// FAULT fault_fpe(void) { volatile int zero = 0; zero = 7 / zero; }
+// FAULT fault_abort(void) { abort(); }
+// // Two functions of V8 by their names in C++: v8::Isolate::TerminateExecution and V8_Fatal.
+// extern void _ZN2v87Isolate18TerminateExecutionEv(void*);
+// extern void _Z8V8_FatalPKcz(const char*, ...);
+// FAULT fault_engine(void) { _ZN2v87Isolate18TerminateExecutionEv((void*)64); __asm__(""); }
+// FAULT fault_check(void) { _Z8V8_FatalPKcz("Check failed: %s.", "false"); __asm__(""); }
+// // fault_later sends this thread a SIGILL in 50 ms of its time, when the program has gone on.
+// FAULT fault_later(void) {
+//   struct sigevent e = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGILL};
+//   e._sigev_un._tid = syscall(SYS_gettid);
+//   struct itimerspec in = {.it_value.tv_nsec = 50000000};
+//   timer_t t;
+//   timer_create(CLOCK_THREAD_CPUTIME_ID, &e, &t);
+//   timer_settime(t, 0, &in, NULL);
+// }
 // static void spin(void) { for (;;) { volatile int x = 0; (void)x; } }
 // static void fill(void) { for (;;) { char* p = malloc(8 << 20); if (p == NULL) _exit(71); memset(p, 1, 8 << 20); } }
 import "C"
@@ -22,7 +59,7 @@ import (
 )
 
 // onLog makes a worker of this build die when a program prints "fault:NAME", after that line was sent: the suite's
-// way to native crashes. It is never part of a package.
+// way to native crashes. After "fault:later" it dies while the program goes on. It is never part of a package.
 func onLog(e *execution, text string) {
 	name, ok := strings.CutPrefix(text, "fault:")
 	if !ok {
@@ -32,10 +69,25 @@ func onLog(e *execution, text string) {
 	e.flush()
 	switch name {
 	case "abort":
-		C.abort()
+		C.fault_abort()
 	case "segv":
-		C.signal(C.SIGSEGV, nil) // the default action: Go's handler would turn it into a trace and status 2
-		C.segv()
+		C.fault_segv()
+	case "bus":
+		C.fault_bus()
+	case "call":
+		C.fault_call()
+	case "ill":
+		C.fault_ill()
+	case "trap":
+		C.fault_trap()
+	case "fpe":
+		C.fault_fpe()
+	case "engine":
+		C.fault_engine()
+	case "check":
+		C.fault_check()
+	case "later":
+		C.fault_later()
 	case "kill":
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "exit":
@@ -50,6 +102,9 @@ func onLog(e *execution, text string) {
 		syscall.Write(3, []byte("\xff\xff\xff\xffgarbage"))
 	case "panic":
 		panic("fault")
+	case "nil":
+		var nobody *execution
+		nobody.request.ID++
 	}
 }
 

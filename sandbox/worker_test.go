@@ -640,21 +640,6 @@ func TestBackgroundWorkIsNoDeadlock(t *testing.T) {
 	}
 }
 
-func TestNativeFaults(t *testing.T) {
-	for name, status := range map[string]int{"abort": -int(syscall.SIGABRT), "segv": -int(syscall.SIGSEGV), "kill": -int(syscall.SIGKILL), "exit": 3, "panic": 2} {
-		t.Run(name, func(t *testing.T) {
-			p := ready(t, testbin.FaultyWorker(t))
-			e := p.run(job{code: "console.log('before'); console.log('fault:" + name + "')"})
-			if s := p.exit(); s != status && name != "abort" {
-				t.Errorf("exit status %d, want %d", s, status)
-			}
-			if len(e.logs) != 2 || e.logs[0] != "log before" {
-				t.Errorf("logs %q", e.logs)
-			}
-		})
-	}
-}
-
 func TestHeapLimitsOfEverySize(t *testing.T) {
 	for _, mib := range []int64{8, 64, 256} {
 		p := ready(t, testbin.Worker(t))

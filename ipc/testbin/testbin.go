@@ -19,8 +19,8 @@ const Variable = "EXECUTORD_TEST_BIN"
 // Worker is the path of the worker that operators get.
 func Worker(tb testing.TB) string { return worker.get(tb) }
 
-// FaultyWorker is the path of a worker that dies on command: a program that prints "fault:NAME" makes it abort, segv,
-// exit, kill, spin, fill, stop, garbage or panic.
+// FaultyWorker is the path of a worker that dies on command, as when a program prints "fault:segv"; the names are in
+// sandbox/faults_on.go.
 func FaultyWorker(tb testing.TB) string { return faultyWorker.get(tb) }
 
 // Executord is the path of the service.

@@ -1,9 +1,6 @@
 // V8 as a process sees it: initialization, last words, and the making of a startup snapshot.
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,9 +9,9 @@
 #include <cstring>
 #include <exception>
 
+#include "crash.h"
 #include "isolate.h"
 #include "v8-version.h"
-#include "v8-wasm-trap-handler-posix.h"
 
 namespace executord {
 
@@ -115,11 +112,17 @@ void SleepOneMillisecond() {
   nanosleep(&ms, nullptr);
 }
 
+}  // namespace
+
+uint64_t CurrentExecution() { return execution_id; }
+
 // AwaitWriter lets Go's writer, which is on another thread, write the console lines that wait.
 void AwaitWriter() {
   if (channel_fd < 0) return;
   for (int i = 0; i < 100 && __atomic_load_n(&channel_gate->waiting, __ATOMIC_ACQUIRE); i++) SleepOneMillisecond();
 }
+
+namespace {
 
 bool TakeGate() {
   for (int i = 0; i < 50; i++) {
@@ -148,6 +151,7 @@ bool TakeGate() {
     (void)!write(channel_fd, frame, n);
   }
   dprintf(2, "executor-worker: %s: %s\n", type, text);
+  if (status == kExitFatal) ReportStack();
   _exit(status);
 }
 
@@ -161,17 +165,16 @@ void OnCheck(const char* file, int line, const char* message) {
   Die(size ? kExitHeapOOM : kExitFatal, size ? "memory_limit" : "worker_crashed", file, message);
 }
 
-// OnAbort tells an abort for want of memory from a fault: ICU and libstdc++ do not survive an allocation that fails. It
-// is want of memory when the process can map no more, and then it says so; else abort(3) goes on and ends the process.
-void OnAbort(int) {
+}  // namespace
+
+// EndIfOutOfMemory tells an abort for want of memory from a fault: ICU and libstdc++ do not survive an allocation that
+// fails. It is want of memory when the process can map no more, and then it says so.
+void EndIfOutOfMemory() {
   constexpr size_t kProbe = 64 << 20;
   void* p = mmap(nullptr, kProbe, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) Die(kExitProcessOOM, "memory_limit", "abort", "out of memory in native code");
   munmap(p, kProbe);
-  AwaitWriter();
 }
-
-}  // namespace
 
 void InstallDeathHandlers(v8::Isolate::CreateParams* p) {
   p->oom_error_callback = OnOutOfMemory;
@@ -203,12 +206,7 @@ using namespace executord;
 void ex_init(const char* flags, int fd, ex_gate* gate) {
   channel_fd = fd;
   channel_gate = gate;
-  // Go turns these into a trace and exit status 2, which hides how the engine ended. Go itself needs none of them.
-  for (int sig : {SIGILL, SIGTRAP}) signal(sig, SIG_DFL);
-  struct sigaction on_abort {};
-  on_abort.sa_handler = OnAbort;
-  on_abort.sa_flags = SA_ONSTACK | SA_RESETHAND;  // Go's threads have signal stacks
-  sigaction(SIGABRT, &on_abort, nullptr);
+  CatchFaults();
   v8::V8::SetFlagsFromString(flags);
   v8::V8::SetFatalErrorHandler(OnCheck);
   v8::V8::SetFatalMemoryErrorCallback(OnOutOfMemory);

@@ -1,7 +1,7 @@
 package v8
 
-// #cgo CXXFLAGS: -std=c++20 -O2 -fno-rtti -fno-strict-aliasing -fPIC -Wall -Wno-unused-function -Wno-unused-result -I${SRCDIR}/include -DV8_COMPRESS_POINTERS -DV8_31BIT_SMIS_ON_64BIT_ARCH -DV8_ENABLE_SANDBOX
-// #cgo CFLAGS: -O2 -Wall
+// #cgo CXXFLAGS: -std=c++20 -O2 -fno-rtti -fno-strict-aliasing -fno-omit-frame-pointer -fPIC -Wall -Wno-unused-function -Wno-unused-result -I${SRCDIR}/include -DV8_COMPRESS_POINTERS -DV8_31BIT_SMIS_ON_64BIT_ARCH -DV8_ENABLE_SANDBOX
+// #cgo CFLAGS: -O2 -fno-omit-frame-pointer -Wall
 // #cgo LDFLAGS: -static-libstdc++ -static-libgcc
 // #include <stdlib.h>
 // #include "engine.h"

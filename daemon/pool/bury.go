@@ -131,7 +131,7 @@ func (m *member) lastVerdict(r *run, err error, exit ExitState, cancelled *verdi
 	return autopsy(word, exit, r.limits, cancelled)
 }
 
-// obituary is the end of a worker for the operator.
+// obituary is the end of a worker for the operator, but for what it wrote to standard error.
 func (m *member) obituary(err error, exit ExitState) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v", err)
@@ -142,8 +142,13 @@ func (m *member) obituary(err error, exit ExitState) string {
 	if m.word != nil {
 		fmt.Fprintf(&b, "; last word %q: %q", clip(m.word.Type, maxLayerBytes), clip(m.word.Detail, maxDetail))
 	}
-	if tail := m.proc.Stderr(); tail != "" {
-		fmt.Fprintf(&b, "; stderr: %q", tail)
-	}
 	return b.String()
+}
+
+// stderr is the end of what the worker wrote there: after a native fault its stack.
+func (m *member) stderr() string {
+	if m.proc == nil {
+		return ""
+	}
+	return m.proc.Stderr()
 }

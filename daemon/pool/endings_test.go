@@ -271,7 +271,7 @@ func TestStderrReachesTheOperator(t *testing.T) {
 	b.run(script("stderr something is wrong", "exit 3"))
 	b.awaitEvents(WorkerCrashed, 1)
 	for _, e := range b.events {
-		if e.Kind == WorkerCrashed && (!strings.Contains(e.Detail, "something is wrong") || e.Reason != "exit:3") {
+		if e.Kind == WorkerCrashed && (!strings.Contains(e.Stderr, "something is wrong") || e.Reason != "exit:3") {
 			t.Errorf("event %+v", e)
 		}
 	}

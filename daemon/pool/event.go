@@ -31,7 +31,8 @@ type Event struct {
 	Identity  string
 	Type      protocol.Type
 	Reason    string        // as protocol.Error.Reason
-	Detail    string        // for the operator: an error, the end of the worker's stderr
+	Detail    string        // for the operator
+	Stderr    string        // its end, of a worker that is gone; for the operator
 	Took      time.Duration // start to ready, or dispatch to end
 	Layer     Layer         // who ended the execution
 	Late      time.Duration // from the deadline of an execution until its worker was killed for it

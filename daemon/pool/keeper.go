@@ -197,7 +197,7 @@ func (p *Pool) left(m *member, r *run, out *protocol.Outcome, d death) {
 	p.announce()
 	p.mu.Unlock()
 	p.poke()
-	p.obituary(m, kind, d)
+	p.obituary(m, r, kind, d)
 }
 
 // judge counts how a worker ended, and delays the next start when workers do not even get to their first execution.
@@ -213,7 +213,7 @@ func (p *Pool) judge(m *member, wasReady bool, d death) EventKind {
 	case !wasReady:
 		kind = WorkerFailed
 		p.totals.Failed++
-		p.lastFailure = fmt.Errorf("worker failed to start: %s", m.obituary(d.err, d.exit))
+		p.lastFailure = fmt.Errorf("worker failed to start: %s; stderr: %q", m.obituary(d.err, d.exit), m.stderr())
 	case d.typ != "" && d.typ != protocol.WorkerCrashed:
 		kind = WorkerStopped
 		p.totals.Stopped++
@@ -227,20 +227,24 @@ func (p *Pool) judge(m *member, wasReady bool, d death) EventKind {
 	return kind
 }
 
-// obituary tells the operator how a worker ended. That a program had to be stopped with its process is everyday work.
-func (p *Pool) obituary(m *member, kind EventKind, d death) {
-	detail := m.obituary(d.err, d.exit)
+// obituary tells the operator how a worker ended, r being what it ran at the time, if anything. That a program had to be
+// stopped with its process is everyday work.
+func (p *Pool) obituary(m *member, r *run, kind EventKind, d death) {
+	e := Event{Kind: kind, Worker: m.name, Type: d.typ, Reason: d.exit.String(), Detail: m.obituary(d.err, d.exit), Stderr: m.stderr()}
+	if m.proc != nil {
+		e.PID = m.proc.PID()
+	}
+	if r != nil {
+		e.Execution = r.execution
+	}
+	log := p.log.With("worker", e.Worker, "pid", e.PID, "execution", e.Execution, "detail", e.Detail)
 	switch kind {
 	case WorkerRetired:
-		p.log.Debug("worker retired", "worker", m.name, "detail", detail)
+		log.Debug("worker retired")
 	case WorkerStopped:
-		p.log.Info("worker stopped with its program", "worker", m.name, "type", string(d.typ), "detail", detail)
+		log.Info("worker stopped with its program", "type", string(e.Type), "stderr", e.Stderr)
 	default:
-		p.log.Warn("worker ended", "worker", m.name, "event", string(kind), "detail", detail)
+		log.Warn("worker ended", "event", string(kind), "reason", e.Reason, "stderr", e.Stderr)
 	}
-	pid := 0
-	if m.proc != nil {
-		pid = m.proc.PID()
-	}
-	p.emit(Event{Kind: kind, Worker: m.name, PID: pid, Type: d.typ, Reason: d.exit.String(), Detail: detail})
+	p.emit(e)
 }

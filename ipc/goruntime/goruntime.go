@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,11 +20,14 @@ import (
 const slack = 1_000_000
 
 // headroom is never touched, so it takes no memory.
-var headroom []byte
+var headroom atomic.Pointer[[]byte]
 
 // Headroom lets n bytes of garbage gather between two collections, whatever the size of the heap. The process may grow
 // by as much.
-func Headroom(n int) { headroom = make([]byte, n) }
+func Headroom(n int) {
+	b := make([]byte, n)
+	headroom.Store(&b)
+}
 
 // Relax gives a timer slack (prctl(2), PR_SET_TIMERSLACK) of a millisecond to all threads of the process but the calling
 // one, whose timers stay as exact as they were: the runtime's own thread then still does its work, many times less often.

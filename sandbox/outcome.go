@@ -82,7 +82,8 @@ func (e *execution) sourceLine(file string, line int) string {
 }
 
 func (e *execution) memoryError() *protocol.Error {
-	return protocol.Errorf(protocol.MemoryLimit, "the program needed more than its %d MiB of heap", e.request.Limits.HeapBytes>>20)
+	return protocol.Errorf(protocol.MemoryLimit, "the program needed more memory than its %d MiB of heap and %d MiB of buffers",
+		e.request.Limits.HeapBytes>>20, e.request.Limits.BufferBytes>>20)
 }
 
 // stopError words the ending of an execution that was stopped.

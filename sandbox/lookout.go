@@ -169,11 +169,9 @@ func (l *lookout) tick(listening bool, seen uint64) (bool, uint64) {
 		if l.turn.Load() != turn && l.slack.Swap(false) { // it went on meanwhile, and did not see it
 			l.arm(tick)
 		}
-	case listening:
-		l.arm(min(next, lookEvery))
-	case turn == seen && l.ears.TryLock():
+	case listening, turn == seen && l.ears.TryLock():
 		listening = true
-		l.arm(next)
+		l.arm(min(next, lookEvery))
 	default:
 		l.arm(min(next, tick))
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/executord/executord/ipc/nowait"
 )
 
 // Defaults of Options.
@@ -56,8 +58,7 @@ type Options struct {
 // own; Close waits for it.
 type Conn struct {
 	nc   net.Conn
-	raw  syscall.RawConn // nil: everything is left to the writer
-	once attempt         // of whoever writes
+	once *nowait.Writer // of whoever writes; nil: everything is left to the writer
 	r    *bufio.Reader
 	opts Options
 	done chan struct{} // the writer ended
@@ -92,10 +93,7 @@ func NewConn(nc net.Conn, o Options) (*Conn, error) {
 	}
 	c := &Conn{nc: nc, r: bufio.NewReaderSize(nc, readBufferBytes), opts: o, done: make(chan struct{})}
 	c.work.L, c.room.L = &c.mu, &c.mu
-	if sc, ok := nc.(syscall.Conn); ok {
-		c.raw, _ = sc.SyscallConn()
-		c.once.do = c.once.write
-	}
+	c.once = nowait.NewWriter(nc)
 	go c.write()
 	return c, nil
 }
@@ -112,9 +110,9 @@ func (noLock) Lock()   {}
 func (noLock) Unlock() {}
 
 // Send writes m as far as the socket takes it at once, and leaves the rest to the writer. Log lines are always left to
-// it, for many come at a time; a large payload is written before Send returns, to save a copy. When too much waits Send blocks until the writer took it. It fails with ErrTooLarge (the
-// channel stays usable), or with the reason why the channel no longer sends. Nil does not mean that the message arrived,
-// nor even that it was written.
+// it, for many come at a time; a large payload is written before Send returns, to save a copy. When too much waits Send
+// blocks until the writer took it. It fails with ErrTooLarge (the channel stays usable), or with the reason why the
+// channel no longer sends. Nil does not mean that the message arrived, nor even that it was written.
 func (c *Conn) Send(m Message) error { return c.send(m, true) }
 
 // TrySend is Send that fails with ErrQueueFull where Send would block.
@@ -146,7 +144,7 @@ func (c *Conn) send(m Message, wait bool) error {
 	}
 	c.queue = frames
 	c.tell()
-	if _, many := m.(Log); many || c.writing || c.raw == nil {
+	if _, many := m.(Log); many || c.writing || c.once == nil {
 		c.work.Signal()
 	} else {
 		c.writeNow()
@@ -231,35 +229,11 @@ func (c *Conn) keep(frames []byte) {
 	}
 }
 
-// attempt is one write that does not wait. do is made once, for a function made for each write is garbage.
-type attempt struct {
-	do     func(fd uintptr) bool
-	frames []byte
-	n      int
-	err    error
-}
-
-func (a *attempt) write(fd uintptr) bool {
-	a.n, a.err = syscall.Write(int(fd), a.frames)
-	return true
-}
-
 // tryWrite writes what the socket takes at once.
 func (c *Conn) tryWrite(frames []byte) (int, error) {
 	c.opts.WriteLock.Lock()
 	defer c.opts.WriteLock.Unlock()
-	c.once.frames = frames
-	err := c.raw.Write(c.once.do)
-	c.once.frames = nil
-	switch {
-	case err != nil:
-		return 0, err
-	case c.once.err == syscall.EAGAIN || c.once.err == syscall.EINTR:
-		return 0, nil
-	case c.once.err != nil:
-		return 0, &net.OpError{Op: "write", Net: "unix", Err: c.once.err}
-	}
-	return c.once.n, nil
+	return c.once.Write(frames)
 }
 
 // Flush blocks until everything sent before was handed to the kernel. It is bounded by the write timeout.

@@ -29,10 +29,12 @@ var Flags = []string{
 }
 
 // Gate is a lock that Go code and the C++ handlers of fatal conditions share, so that a last word never lands inside
-// a frame which is being written, nor before one that waits. It is held only around one write call.
+// a frame which is being written, nor before one that waits. It is held while frames are written, which may
+// have to wait for the parent.
 type Gate struct{ shared *C.ex_gate }
 
-// Lock waits for the gate. It spins politely: nobody holds it for longer than a write.
+// Lock waits for the gate. It spins politely: the channel has one writer at a time, so there is nobody to wait for but a
+// handler that is about to end the process.
 func (g Gate) Lock() {
 	for !atomic.CompareAndSwapInt32((*int32)(unsafe.Pointer(&g.shared.taken)), 0, 1) {
 		runtime.Gosched()

@@ -6,8 +6,9 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
+
+	"github.com/executord/executord/ipc/nowait"
 )
 
 // stream is the net.Conn below the WebSocket. It gathers small writes, gives every write a deadline that moves with
@@ -15,8 +16,7 @@ import (
 type stream struct {
 	net.Conn
 	stall time.Duration
-	raw   syscall.RawConn // nil where the connection has no descriptor of its own, as with TLS
-	once  attempt         // guarded by mu
+	once  *nowait.Writer // guarded by mu; nil where it cannot be done
 
 	mu       sync.Mutex // guards buf and err; held while writing
 	buf      []byte
@@ -32,11 +32,7 @@ type stream struct {
 const blockedWrite = 50 * time.Millisecond
 
 func newStream(c net.Conn, stall time.Duration) *stream {
-	s := &stream{Conn: c, stall: stall}
-	if sc, ok := c.(syscall.Conn); ok {
-		s.raw, _ = sc.SyscallConn()
-		s.once.do = s.once.write
-	}
+	s := &stream{Conn: c, stall: stall, once: nowait.NewWriter(c)}
 	s.readOK.Store(true)
 	return s
 }
@@ -108,7 +104,7 @@ func (s *stream) TryFlush() (left bool, err error) {
 	if s.err != nil || len(s.buf) == 0 {
 		return false, s.err
 	}
-	n, err := s.try(s.buf)
+	n, err := s.once.Write(s.buf)
 	if err != nil {
 		s.err = err
 		return false, err
@@ -119,8 +115,8 @@ func (s *stream) TryFlush() (left bool, err error) {
 
 // send writes all of p, as long as each period of stall sees at least one byte leave. Its error is final.
 func (s *stream) send(p []byte) error {
-	if s.raw != nil {
-		n, err := s.try(p)
+	if s.once != nil {
+		n, err := s.once.Write(p)
 		if err != nil {
 			s.err = err
 			return err
@@ -143,39 +139,10 @@ func (s *stream) send(p []byte) error {
 			return err
 		}
 		if len(p) == 0 {
-			_ = s.Conn.SetWriteDeadline(time.Time{}) // or try would fail later; a connection that is gone tells the next write
+			_ = s.Conn.SetWriteDeadline(time.Time{}) // or once would fail later; a connection that is gone tells the next write
 		}
 	}
 	return nil
-}
-
-// attempt is one write that does not wait. do is made once, for a function made for each write is garbage.
-type attempt struct {
-	do  func(fd uintptr) bool
-	p   []byte
-	n   int
-	err error
-}
-
-func (a *attempt) write(fd uintptr) bool {
-	a.n, a.err = syscall.Write(int(fd), a.p)
-	return true
-}
-
-// try writes as much of p as the kernel takes at once. mu is held.
-func (s *stream) try(p []byte) (int, error) {
-	s.once.p = p
-	err := s.raw.Write(s.once.do)
-	s.once.p = nil
-	switch {
-	case err != nil:
-		return 0, err
-	case s.once.err == syscall.EAGAIN || s.once.err == syscall.EINTR:
-		return 0, nil
-	case s.once.err != nil:
-		return 0, &net.OpError{Op: "write", Net: s.Conn.LocalAddr().Network(), Err: s.once.err}
-	}
-	return s.once.n, nil
 }
 
 func (s *stream) sign() { s.signs.Store(true) }

@@ -18,7 +18,7 @@ const (
 // sendNow writes the message that was just queued on the caller's goroutine, if it is small and alone and the socket
 // takes it at once: waking the writer would cost more. All else is the writer's.
 func (c *Conn) sendNow() {
-	if c.stream.raw != nil && c.writing.TryLock() {
+	if c.stream.once != nil && c.writing.TryLock() {
 		done := c.writeInline()
 		c.writing.Unlock()
 		if done {

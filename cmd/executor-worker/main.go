@@ -8,7 +8,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/executord/executord/ipc/goruntime"
+	"github.com/executord/executord/cmd/internal/goruntime"
 	"github.com/executord/executord/sandbox"
 	"github.com/executord/executord/sandbox/v8"
 )

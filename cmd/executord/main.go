@@ -9,8 +9,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/executord/executord/cmd/internal/goruntime"
 	"github.com/executord/executord/daemon"
-	"github.com/executord/executord/ipc/goruntime"
 )
 
 // version is set when the program is built.

@@ -489,7 +489,7 @@ func TestSendWaitsForRoomAndHeedsItsContext(t *testing.T) {
 	}
 	msg, _ := q.pop()
 	q.written(msg)
-	<-third.admitted
+	<-third.settled
 	if q.leave(third) {
 		t.Fatal("an admitted waiter left")
 	}
@@ -583,4 +583,73 @@ func BenchmarkEcho(b *testing.B) {
 	s.Abort("done")
 	<-c.Done()
 	<-s.Done()
+}
+
+// TestReasonOfAnEndUnderWrites: a fault of the peer is named, whatever is being sent.
+func TestReasonOfAnEndUnderWrites(t *testing.T) {
+	addr, accepted := serve(t, Config{MaxMessageBytes: 1000})
+	for range 100 {
+		ws := raw(t, addr, false)
+		s := <-accepted
+		var busy sync.WaitGroup
+		for range 2 {
+			busy.Go(func() {
+				for s.Send(t.Context(), []byte(strings.Repeat("x", 50))) == nil {
+				}
+			})
+		}
+		busy.Go(func() {
+			for {
+				if _, _, err := ws.ReadMessage(); err != nil {
+					return
+				}
+			}
+		})
+		_ = ws.WriteMessage(websocket.TextMessage, make([]byte, 2000))
+		var end *CloseError
+		if _, err := s.Receive(); !errors.As(err, &end) || end.Code != CloseTooBig {
+			t.Fatalf("ended with %v", err)
+		}
+		busy.Wait()
+		s.Abort("")
+		<-s.Done()
+	}
+}
+
+// TestTrySendNeverWaits: also where several senders meet and the peer does not read.
+func TestTrySendNeverWaits(t *testing.T) {
+	addr, accepted := serve(t, Config{WriteStall: time.Minute})
+	for range 20 {
+		raw(t, addr, false)
+		s := <-accepted
+		var senders sync.WaitGroup
+		for range 8 {
+			senders.Go(func() {
+				for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); time.Sleep(burst) {
+					s.TrySend(make([]byte, inlineBytes-200))
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() { senders.Wait(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(20 * time.Second):
+			s.Abort("")
+			t.Fatal("a sender waits for the peer")
+		}
+		s.Abort("")
+	}
+}
+
+// TestSendHearsOfTheEnd: a message that waited for room and was dropped with the queue was not sent.
+func TestSendHearsOfTheEnd(t *testing.T) {
+	q := newQueue(10)
+	q.push(message{make([]byte, 100)}, true)
+	w, _ := q.push(message{[]byte("2")}, true)
+	q.close(true)
+	<-w.settled
+	if !w.refused || q.leave(w) {
+		t.Error("a waiter was not told of the end")
+	}
 }

@@ -92,8 +92,8 @@ func start(ws *websocket.Conn, s *stream, cfg Config) *Conn {
 	return c
 }
 
-// Send queues one message, in one part or several, and takes it over. It blocks while the queue is full and fails with ErrClosed or the
-// context's error.
+// Send queues one message, in one part or several, and takes it over. It blocks while the queue is full and fails with
+// ErrClosed or the context's error.
 func (c *Conn) Send(ctx context.Context, msg ...[]byte) error {
 	w, ok := c.queue.push(msg, true)
 	if !ok {
@@ -104,16 +104,18 @@ func (c *Conn) Send(ctx context.Context, msg ...[]byte) error {
 		return nil
 	}
 	select {
-	case <-w.admitted:
-		return nil
+	case <-w.settled:
 	case <-ctx.Done():
 		if c.queue.leave(w) {
 			return context.Cause(ctx)
 		}
-		return nil
 	case <-c.gone:
 		return ErrClosed
 	}
+	if w.refused {
+		return ErrClosed
+	}
+	return nil
 }
 
 // TrySend is Send for messages that may be left out: it reports false instead of waiting.

@@ -26,8 +26,9 @@ func (m message) size() (n int) {
 }
 
 type waiter struct {
-	msg      message
-	admitted chan struct{} // closed once msg is queued
+	msg     message
+	settled chan struct{} // closed once msg is queued, or refused
+	refused bool          // the queue was shut first; set before settled is closed
 }
 
 func newQueue(bound int64) *queue {
@@ -49,7 +50,7 @@ func (q *queue) push(msg message, wait bool) (w *waiter, ok bool) {
 	if !wait {
 		return nil, false
 	}
-	w = &waiter{msg: msg, admitted: make(chan struct{})}
+	w = &waiter{msg: msg, settled: make(chan struct{})}
 	q.waiting = append(q.waiting, w)
 	return w, true
 }
@@ -63,7 +64,7 @@ func (q *queue) add(msg message) {
 	q.bytes += int64(msg.size())
 }
 
-// leave gives up a waiter; it reports false when its message was queued meanwhile.
+// leave gives up a waiter; it reports false when that was settled meanwhile.
 func (q *queue) leave(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -116,7 +117,7 @@ func (q *queue) admit() {
 		q.waiting[0] = nil
 		q.waiting = q.waiting[1:]
 		q.add(w.msg)
-		close(w.admitted)
+		close(w.settled)
 	}
 }
 
@@ -126,6 +127,10 @@ func (q *queue) close(discard bool) {
 	defer q.mu.Unlock()
 	q.shut = true
 	if discard {
+		for _, w := range q.waiting {
+			w.refused = true
+			close(w.settled)
+		}
 		q.msgs, q.waiting, q.bytes = nil, nil, 0
 	}
 }

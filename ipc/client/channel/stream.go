@@ -97,6 +97,13 @@ func (s *stream) flush() error {
 	return err
 }
 
+// gathered is how many bytes wait for a flush.
+func (s *stream) gathered() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.buf)
+}
+
 // TryFlush writes what was gathered as far as the kernel takes it at once.
 func (s *stream) TryFlush() (left bool, err error) {
 	s.mu.Lock()

@@ -31,7 +31,7 @@ func (c *Conn) sendNow() {
 // writeInline reports whether nothing is left to do for the message. With writing held.
 func (c *Conn) writeInline() bool {
 	now := time.Now()
-	if now.Sub(c.wrote) < burst {
+	if now.Sub(c.wrote) < burst || c.stream.gathered() > 0 { // what did not leave comes first, and may have to wait
 		return false
 	}
 	msg, ok := c.queue.popOnly(inlineBytes)
@@ -47,10 +47,13 @@ func (c *Conn) writeInline() bool {
 			return false
 		}
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return c.queue.empty()
+	case !errors.Is(err, websocket.ErrCloseSent):
 		c.Abort(err.Error())
 	}
-	return err != nil || c.queue.empty()
+	return true
 }
 
 // write is the writer's goroutine. It ends when the connection does, and leaves writing locked then.
@@ -60,7 +63,10 @@ func (c *Conn) write() {
 	tick := time.NewTicker(c.cfg.PingInterval)
 	defer tick.Stop()
 	defer c.stopTimer()
-	if err := c.writeQueue(tick.C); err != nil {
+	switch err := c.writeQueue(tick.C); {
+	case errors.Is(err, websocket.ErrCloseSent):
+		<-c.closing // the reader found a fault of the peer, has said so to it, and is about to say so here
+	case err != nil:
 		c.Abort(err.Error())
 		return
 	}

@@ -501,6 +501,19 @@ func TestClosedChannelEndsTheProcessAtOnce(t *testing.T) {
 	}
 }
 
+// TestBuffersOfABusyProgramAreCounted: also of one that has kept its thread for some time when it makes them, and never
+// gives V8 a reason to collect.
+func TestBuffersOfABusyProgramAreCounted(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	code := `const busy = (ms) => { const begin = Date.now(); while (Date.now() - begin < ms); };
+		busy(200);
+		const all = []; for (let i = 0; i < 3; i++) all.push(new WebAssembly.Memory({initial: 400, maximum: 4000}));
+		busy(5000); return all.length`
+	if e := p.run(job{code: code}); e.err == nil || e.err.Type != protocol.MemoryLimit {
+		t.Errorf("got %s, %v", e.value, e.err)
+	}
+}
+
 // TestProgramsGiveWay: a worker's thread has a lower priority than its parent.
 func TestProgramsGiveWay(t *testing.T) {
 	p := ready(t, testbin.Worker(t))

@@ -107,6 +107,7 @@ func run(t testing.TB, r *recorder, source string, answer func(call string) (boo
 	if err := iso.Run("main.js", source, false, nil); err != nil {
 		return "", err
 	}
+	var seen uint64 // what had begun in the background before the last Drain
 	for {
 		state, err := iso.Drain()
 		if err != nil {
@@ -114,6 +115,13 @@ func run(t testing.TB, r *recorder, source string, answer func(call string) (boo
 		}
 		if state != Pending {
 			break
+		}
+		if begun, busy := Background(); busy || begun != seen {
+			if !busy {
+				seen = begun
+			}
+			runtime.Gosched()
+			continue
 		}
 		if len(r.ids) > 0 {
 			ok, text := answer(r.calls[len(r.calls)-len(r.ids)])

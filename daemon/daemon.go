@@ -10,6 +10,7 @@ import (
 
 	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/daemon/server"
+	"github.com/executord/executord/daemon/settings"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 )
@@ -28,13 +29,13 @@ type Daemon struct {
 const bootTimeout = time.Minute
 
 // New checks the settings. It starts nothing.
-func New(s Settings, version string, log *slog.Logger) (*Daemon, error) {
+func New(s settings.Settings, version string, log *slog.Logger) (*Daemon, error) {
 	d := &Daemon{version: version, log: log}
 	var err error
-	if d.pool, err = s.pool(log); err != nil {
+	if d.pool, err = poolConfig(&s, log); err != nil {
 		return nil, err
 	}
-	if d.server, err = s.server(version, d.pool.MaxLimits, log); err != nil {
+	if d.server, err = serverConfig(&s, version, d.pool.MaxLimits, log); err != nil {
 		return nil, err
 	}
 	if d.listen, err = parseAddresses(s.Listen); err != nil {

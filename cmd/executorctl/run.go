@@ -11,6 +11,7 @@ import (
 
 	"github.com/executord/executord/daemon"
 	"github.com/executord/executord/daemon/pool"
+	"github.com/executord/executord/daemon/settings"
 	"github.com/executord/executord/ipc/client"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/fetch"
@@ -31,7 +32,7 @@ type runCommand struct {
 	Form         protocol.Form    `enum:"auto,module,function,script" default:"auto" help:"What the text is: auto, module, function or script."`
 	Name         string           `placeholder:"NAME" help:"Name of the program in stack traces. Default: that of the file."`
 	Network      protocol.Network `enum:"none,host,direct" default:"none" help:"Where its requests go: none, host (this program performs them) or direct (the service does, as far as it allows)."`
-	Egress       daemon.Egress    `embed:"" prefix:"egress-" envprefix:"EXECUTORD_EGRESS_"`
+	Egress       settings.Egress  `embed:"" prefix:"egress-" envprefix:"EXECUTORD_EGRESS_"`
 	CPU          limitFlag        `placeholder:"TIME" help:"Limit of CPU time, as 1s."`
 	Wall         limitFlag        `placeholder:"TIME" help:"Limit of the program's own time, without waiting for tools."`
 	Total        limitFlag        `placeholder:"TIME" help:"Limit of all its time."`

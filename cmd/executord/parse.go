@@ -7,19 +7,19 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/executord/executord/daemon"
+	"github.com/executord/executord/daemon/settings"
 )
 
 // commandLine is the flags of the service.
 type commandLine struct {
-	daemon.Settings
+	settings.Settings
 	Version kong.VersionFlag `help:"Print the version and exit."`
 }
 
 // parse reads a command line. It prints and exits where help or the version are asked for.
-func parse(args []string) (daemon.Settings, error) {
+func parse(args []string) (settings.Settings, error) {
 	var cli commandLine
-	vars := daemon.Defaults()
+	vars := settings.Defaults()
 	parser := kong.Must(&cli,
 		kong.Name("executord"),
 		kong.Description("Runs JavaScript in a sandbox and returns what it produced."),

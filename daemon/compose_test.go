@@ -1,10 +1,7 @@
 package daemon
 
 import (
-	"fmt"
 	"log/slog"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,14 +9,14 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/executord/executord/daemon/pool"
-	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/daemon/settings"
 )
 
 // parse reads a command line.
-func parse(t *testing.T, args ...string) (Settings, error) {
+func parse(t *testing.T, args ...string) (settings.Settings, error) {
 	t.Helper()
-	var s Settings
-	parser, err := kong.New(&s, kong.Vars(Defaults()), kong.Exit(func(int) { t.Error("the parser wants to exit") }))
+	var s settings.Settings
+	parser, err := kong.New(&s, kong.Vars(settings.Defaults()), kong.Exit(func(int) { t.Error("the parser wants to exit") }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +30,7 @@ func TestDefaultsAreThoseOfThePool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := s.pool(nil)
+	got, err := poolConfig(&s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +39,7 @@ func TestDefaultsAreThoseOfThePool(t *testing.T) {
 		got.WorkerMaxExecutions != want.WorkerMaxExecutions || got.Limits != want.Limits || got.MaxLimits != want.MaxLimits {
 		t.Errorf("defaults are %+v, those of the pool %+v", got, want)
 	}
-	if _, err := s.server("1", want.MaxLimits, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := serverConfig(&s, "1", want.MaxLimits, slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
 	}
 	if len(s.Listen) != 1 || s.Listen[0] != "unix:/run/executord/executord.sock" {
@@ -57,7 +54,7 @@ func TestEgressSettings(t *testing.T) {
 		if err != nil {
 			return false, err
 		}
-		c, err := s.pool(nil)
+		c, err := poolConfig(&s, nil)
 		return c.Direct != nil, err
 	}
 	if allowed, err := direct(); allowed || err != nil {
@@ -90,36 +87,13 @@ func TestFlagsAndVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := s.pool(nil)
+	c, err := poolConfig(&s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(s.Listen) != 2 || c.Workers != 7 || c.Queue != 3 || c.Limits.CPUMs != 20 || c.MaxLimits.HeapMiB != 300 ||
 		c.MaxLimits.ToolCalls != 9 || len(s.AllowUID) != 2 || s.LogLevel != slog.LevelDebug {
 		t.Errorf("%+v %+v", s, c)
-	}
-}
-
-// Each limit has exactly one setting, and its row in the documentation.
-func TestLimitsHaveSettings(t *testing.T) {
-	text, err := os.ReadFile("../docs/limits.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := pool.Defaults()
-	var names []string
-	for s := range (Limits{}).settings() {
-		names = append(names, s.limit)
-		row := fmt.Sprintf("| `%s` | `%s` | %s | %s |", s.limit, s.name, s.text(*d.Limits.Field(s.limit)), s.text(*d.MaxLimits.Field(s.limit)))
-		if !strings.Contains(string(text), "\n"+row) {
-			t.Errorf("docs/limits.md has no row that begins with %s", row)
-		}
-	}
-	if !slices.Equal(names, protocol.LimitNames()) {
-		t.Errorf("settings are for %q, limits are %q", names, protocol.LimitNames())
-	}
-	if n := strings.Count(string(text), "\n| `"); n != len(names) {
-		t.Errorf("docs/limits.md has %d rows for %d limits", n, len(names))
 	}
 }
 
@@ -153,7 +127,7 @@ func TestSettingsAreRefused(t *testing.T) {
 	}
 	s, _ := parse(t)
 	s.DrainGrace = time.Second
-	if _, err := s.server("1", pool.Defaults().MaxLimits, nil); err != nil {
+	if _, err := serverConfig(&s, "1", pool.Defaults().MaxLimits, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"math"
 	"runtime/debug"
@@ -25,22 +26,24 @@ func (r *run) toolCall(c worker.ToolCall) error {
 		return violationf("arguments of a tool call that are no array")
 	}
 	call, refused, err := r.admitCall(c)
-	switch {
-	case err != nil || call == nil:
+	if err != nil || call == nil {
 		return err
+	}
+	ctx := r.trace.tool(r.ctx, call)
+	switch {
 	case refused != nil:
 		r.answer(call, nil, refused)
 	case r.req.Start != nil:
-		r.start(c, call)
+		r.start(ctx, c, call)
 	default:
 		r.starting.Add(1)
-		go r.call(c, call)
+		go r.call(ctx, c, call)
 	}
 	return nil
 }
 
 // start hands a call to a host that answers later.
-func (r *run) start(c worker.ToolCall, call *hostCall) {
+func (r *run) start(ctx context.Context, c worker.ToolCall, call *hostCall) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.pool.log.Error("tool callback panicked", "execution", r.execution, "panic", p, "stack", string(debug.Stack()))
@@ -48,7 +51,7 @@ func (r *run) start(c worker.ToolCall, call *hostCall) {
 		}
 	}()
 	var once sync.Once
-	r.req.Start(r.ctx, r.executorCall(c), func(value protocol.Value, err error) {
+	r.req.Start(ctx, r.executorCall(c), func(value protocol.Value, err error) {
 		once.Do(func() {
 			value, thrown := r.judge(value, err)
 			r.answer(call, value, thrown)
@@ -77,14 +80,15 @@ func (r *run) admitCall(c worker.ToolCall) (call *hostCall, refused *protocol.Th
 		return nil, nil, violationf("a call of a tool that the request does not announce")
 	}
 	r.lastTool = c.Call
-	call = &hostCall{kind: toolKind, number: c.Call, size: int64(len(c.Args)), provider: c.Provider, path: c.Path}
-	refused, violation = r.govern.hostCall(r.pool.outside.now(), call)
+	now := r.pool.outside.now()
+	call = &hostCall{kind: toolKind, number: c.Call, asked: now, size: int64(len(c.Args)), provider: c.Provider, path: c.Path}
+	refused, violation = r.govern.hostCall(now, call)
 	return call, refused, violation
 }
 
 // call asks the host and answers the worker.
-func (r *run) call(c worker.ToolCall, call *hostCall) {
-	value, thrown := r.ask(c)
+func (r *run) call(ctx context.Context, c worker.ToolCall, call *hostCall) {
+	value, thrown := r.ask(ctx, c)
 	r.answer(call, value, thrown)
 }
 
@@ -96,7 +100,7 @@ func (r *run) over() bool {
 }
 
 // ask calls the host's callback. A callback that panics is the host's fault, and fails the call only.
-func (r *run) ask(c worker.ToolCall) (value protocol.Value, thrown *protocol.ThrownError) {
+func (r *run) ask(ctx context.Context, c worker.ToolCall) (value protocol.Value, thrown *protocol.ThrownError) {
 	r.starting.Done()
 	defer func() {
 		if p := recover(); p != nil {
@@ -107,7 +111,7 @@ func (r *run) ask(c worker.ToolCall) (value protocol.Value, thrown *protocol.Thr
 	if r.req.Call == nil {
 		return nil, &protocol.ThrownError{Message: "the host answers no tool calls"}
 	}
-	return r.judge(r.req.Call(r.ctx, r.executorCall(c)))
+	return r.judge(r.req.Call(ctx, r.executorCall(c)))
 }
 
 // judge checks what the host answered.
@@ -146,8 +150,16 @@ func (r *run) answer(c *hostCall, value protocol.Value, thrown *protocol.ThrownE
 	if r.over() {
 		return
 	}
-	r.govern.answered(r.pool.outside.now(), c, thrown == nil)
+	r.answered(c, thrown == nil)
 	r.reply(c.number, value, thrown)
+}
+
+// answered closes the books on a call.
+func (r *run) answered(c *hostCall, ok bool) {
+	now := r.pool.outside.now()
+	r.govern.answered(now, c, ok)
+	r.pool.measure.answered(r.ctx, c.kind, now.Sub(c.asked), ok)
+	r.trace.answered(c, ok)
 }
 
 // reply sends the result of a call to the worker.

@@ -7,6 +7,9 @@ import (
 	"runtime"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/worker"
@@ -36,6 +39,12 @@ type Config struct {
 
 	Launcher Launcher // starts workers; the pool owns it
 	Logger   *slog.Logger
+
+	// Meter and Tracer get what docs/telemetry.md lists; nil costs nothing. Its totals are the pool's own, so that a
+	// MeterProvider can serve one pool only; it may be read after the pool is closed.
+	Meter  metric.MeterProvider
+	Tracer trace.TracerProvider
+
 	// OnEvent hears of workers and faults, from several goroutines at once. It must not block. Nil means nobody.
 	OnEvent func(Event)
 }

@@ -25,6 +25,7 @@ const (
 // exchange is one fetch of a program, from its request to the end of the response's body.
 type exchange struct {
 	number uint64
+	asked  *hostCall       // for the head
 	ctx    context.Context // ends with the run, or when the program gives the exchange up
 	cancel context.CancelFunc
 
@@ -71,7 +72,7 @@ func (r *run) fetch(m worker.Fetch) error {
 	}
 	r.starting.Add(1)
 	call := executor.FetchCall{Execution: r.execution, Call: m.Call, FetchRequest: *request}
-	go r.exchange(f, perform, call, refusal)
+	go r.exchange(r.trace.fetch(f.ctx, f.asked, request), f, perform, call, refusal)
 	return nil
 }
 
@@ -87,12 +88,13 @@ func (r *run) admitFetch(m worker.Fetch, request *protocol.FetchRequest) (f *exc
 	case m.Fetch <= r.lastFetch:
 		return nil, nil, violationf("fetch %d after %d", m.Fetch, r.lastFetch)
 	}
-	call := &hostCall{kind: fetchKind, number: m.Call, size: int64(len(m.Request)), body: int64(len(request.Body))}
-	refused, violation := r.govern.hostCall(r.pool.outside.now(), call)
+	now := r.pool.outside.now()
+	call := &hostCall{kind: fetchKind, number: m.Call, asked: now, size: int64(len(m.Request)), body: int64(len(request.Body))}
+	refused, violation := r.govern.hostCall(now, call)
 	if violation != nil {
 		return nil, nil, violation
 	}
-	f = &exchange{number: m.Fetch, call: call}
+	f = &exchange{number: m.Fetch, asked: call, call: call}
 	f.ctx, f.cancel = context.WithCancel(r.ctx)
 	r.lastCall, r.lastFetch = m.Call, m.Fetch
 	r.exchanges[f.number] = f
@@ -103,13 +105,14 @@ func (r *run) admitFetch(m worker.Fetch, request *protocol.FetchRequest) (f *exc
 }
 
 // exchange asks whoever performs, and answers with the head of the response.
-func (r *run) exchange(f *exchange, perform executor.Fetch, call executor.FetchCall, refusal error) {
+func (r *run) exchange(ctx context.Context, f *exchange, perform executor.Fetch, call executor.FetchCall, refusal error) {
 	r.starting.Done()
 	response, err := (*executor.FetchResponse)(nil), refusal
 	if err == nil {
-		response, err = r.performSafely(f, perform, call)
+		response, err = r.performSafely(ctx, f, perform, call)
 	}
 	if err == nil {
+		r.trace.responded(f.asked, response.Status)
 		err = response.Check()
 	}
 	if err != nil {
@@ -129,7 +132,7 @@ func (r *run) exchange(f *exchange, perform executor.Fetch, call executor.FetchC
 }
 
 // performSafely waits for a turn. A callback that panics fails the exchange only.
-func (r *run) performSafely(f *exchange, perform executor.Fetch, call executor.FetchCall) (response *executor.FetchResponse, err error) {
+func (r *run) performSafely(ctx context.Context, f *exchange, perform executor.Fetch, call executor.FetchCall) (response *executor.FetchResponse, err error) {
 	select {
 	case r.turns <- struct{}{}:
 		defer func() { <-r.turns }()
@@ -142,7 +145,7 @@ func (r *run) performSafely(f *exchange, perform executor.Fetch, call executor.F
 			response, err = nil, errUnanswered
 		}
 	}()
-	response, err = perform(f.ctx, call)
+	response, err = perform(ctx, call)
 	if err == nil && response == nil {
 		err = errUnanswered
 	}
@@ -200,8 +203,9 @@ func (r *run) fetchRead(m worker.FetchRead) error {
 		return violationf("a read of fetch %d, which has no body to read now", m.Fetch)
 	}
 	r.lastCall = m.Call
-	f.call = &hostCall{kind: readKind, number: m.Call}
-	if _, err := r.govern.hostCall(r.pool.outside.now(), f.call); err != nil {
+	now := r.pool.outside.now()
+	f.call = &hostCall{kind: readKind, number: m.Call, asked: now}
+	if _, err := r.govern.hostCall(now, f.call); err != nil {
 		return err
 	}
 	go r.read(f)
@@ -249,11 +253,14 @@ func (r *run) fetchCancel(m worker.FetchCancel) error {
 	r.mu.Lock()
 	f := r.exchanges[m.Fetch]
 	known := m.Fetch <= r.lastFetch
-	if f != nil && f.call != nil {
-		r.govern.answered(r.pool.outside.now(), f.call, false)
-		f.call = nil
+	var waits *hostCall
+	if f != nil {
+		waits, f.call = f.call, nil
 	}
 	r.mu.Unlock()
+	if waits != nil {
+		r.answered(waits, false)
+	}
 	if f != nil {
 		r.endFetch(f)
 	} else if !known {

@@ -37,6 +37,7 @@ type governor interface {
 type hostCall struct {
 	kind   callKind
 	number uint64
+	asked  time.Time
 	size   int64 // of the arguments, or of the request
 	body   int64 // of the request
 
@@ -44,9 +45,7 @@ type hostCall struct {
 	provider string
 	path     []string
 
-	// The governor's own.
-	asked  time.Time
-	record *protocol.Call // in the list of calls; of a tool call
+	record *protocol.Call // in the list of calls, of a tool call; the governor's own
 }
 
 type callKind uint8
@@ -61,7 +60,34 @@ const (
 type account struct {
 	guest          time.Duration // its own time
 	calls, fetches int64
+	tools          answers // of calls
+	exchanges      answers // of fetches
 	list           []protocol.Call
 	logs           []protocol.Log
 	reached        []string // limits that it ran into and that did not end it
+}
+
+// answers count what became of calls.
+type answers struct{ ok, failed, pending int64 }
+
+// addTo adds to a total.
+func (a answers) addTo(total map[protocol.CallStatus]uint64) {
+	total[protocol.CallOK] += uint64(a.ok)
+	total[protocol.CallError] += uint64(a.failed)
+	total[protocol.CallPending] += uint64(a.pending)
+}
+
+// answer counts one.
+func (a *answers) answer(ok bool) {
+	if ok {
+		a.ok++
+	} else {
+		a.failed++
+	}
+}
+
+// of completes the count: of so many calls the rest is pending.
+func (a answers) of(calls int64) answers {
+	a.pending = calls - a.ok - a.failed
+	return a
 }

@@ -175,9 +175,11 @@ func (p *Pool) account(r *run, out *protocol.Outcome, by Layer) {
 	if name := limitsHit(typeOf(out), by, r.limits, out.Stats); name != "" {
 		p.totals.Limits[name]++
 	}
-	for _, name := range r.reached {
+	for _, name := range r.used.reached {
 		p.totals.Limits[name]++
 	}
+	r.used.tools.addTo(p.totals.ToolCalls)
+	r.used.exchanges.addTo(p.totals.Fetches)
 	p.service.add(p.outside.now().Sub(r.started))
 }
 

@@ -32,7 +32,8 @@ type ledger struct {
 	tools      int64 // tool calls among them
 	calls      int64
 	fetches    int64
-	fetchBytes int64 // of bodies, both ways
+	fetchBytes int64      // of bodies, both ways
+	answers    [2]answers // of calls, by kind
 	list       ends[*protocol.Call]
 	reached    map[string]bool
 }
@@ -97,7 +98,6 @@ func (l *ledger) hostCall(now time.Time, c *hostCall) (*protocol.ThrownError, er
 
 // open counts a call. The guest leaves with the first. l.mu is held.
 func (l *ledger) open(now time.Time, c *hostCall) {
-	c.asked = now
 	if l.waiting++; l.waiting == 1 {
 		l.guest.pause(now)
 	}
@@ -121,6 +121,10 @@ func (l *ledger) answered(now time.Time, c *hostCall, ok bool) {
 	if l.waiting--; l.waiting == 0 {
 		l.guest.start(now)
 	}
+	if c.kind == readKind {
+		return
+	}
+	l.answers[c.kind].answer(ok)
 	if c.kind != toolKind {
 		return
 	}
@@ -193,7 +197,10 @@ func (l *ledger) account(now time.Time) account {
 	for _, name := range cut {
 		l.reach(name)
 	}
-	a := account{guest: l.guest.at(now), calls: l.calls, fetches: l.fetches, logs: lines, reached: slices.Collect(maps.Keys(l.reached))}
+	a := account{
+		guest: l.guest.at(now), calls: l.calls, fetches: l.fetches, logs: lines, reached: slices.Collect(maps.Keys(l.reached)),
+		tools: l.answers[toolKind].of(l.calls), exchanges: l.answers[fetchKind].of(l.fetches),
+	}
 	for _, c := range l.list.list(func(lost protocol.Truncated) *protocol.Call { return &protocol.Call{Omitted: lost.Lines} }) {
 		a.list = append(a.list, *c) // what is answered from here on stays pending
 	}

@@ -87,7 +87,9 @@ type member struct {
 func (m *member) live(ctx context.Context) {
 	err := m.start(ctx)
 	if err == nil {
-		m.pool.emit(Event{Kind: WorkerReady, Worker: m.name, PID: m.pid, Took: m.pool.outside.now().Sub(m.born)})
+		took := m.pool.outside.now().Sub(m.born)
+		m.pool.measure.start(took)
+		m.pool.emit(Event{Kind: WorkerReady, Worker: m.name, PID: m.pid, Took: took})
 		err = m.join()
 	}
 	if err == nil {
@@ -184,6 +186,7 @@ func (m *member) greeted() error {
 		}
 		switch next := next.(type) {
 		case worker.Ready:
+			m.pool.measure.restore(next.Restore, m.pool.outside.now().Sub(m.born))
 			return nil
 		case worker.Heartbeat:
 		case worker.LastWord:
@@ -328,6 +331,7 @@ func (m *member) handle(msg worker.Message) error {
 		case !m.restoring:
 			return violationf("Ready without a reason")
 		}
+		m.pool.measure.restore(msg.Restore, m.pool.config.SpawnTimeout-time.Until(m.moveBy))
 		return m.join()
 	case worker.LastWord:
 		m.word, m.moveBy = &msg, time.Now().Add(exitGrace)

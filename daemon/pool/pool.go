@@ -3,12 +3,15 @@ package pool
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
@@ -22,7 +25,9 @@ type Pool struct {
 	config  Config
 	log     *slog.Logger
 	outside outside
-	prefix  string // of the ids that the pool gives executions
+	measure *measures
+	tracer  trace.Tracer // nil where nobody wants spans
+	prefix  string       // of the ids that the pool gives executions
 	lastID  atomic.Uint64
 
 	closing  chan struct{}      // closed when Close begins
@@ -67,6 +72,13 @@ func newPool(c Config, o outside) (*Pool, error) {
 		closing: make(chan struct{}), wake: make(chan struct{}, 1), ready: make(chan struct{}),
 		members: map[*member]struct{}{}, totals: newTotals(),
 	}
+	var err error
+	if p.measure, err = newMeasures(p, c.Meter); err != nil {
+		return nil, fmt.Errorf("cannot make pool: %w", err)
+	}
+	if c.Tracer != nil {
+		p.tracer = c.Tracer.Tracer(scope)
+	}
 	p.life, p.end = context.WithCancel(context.Background())
 	p.routines.Go(p.keep)
 	return p, nil
@@ -98,15 +110,27 @@ func (p *Pool) WaitReady(ctx context.Context) error {
 // Execute implements [executor.Executor]. It does not wait for a tool callback that ignores its context, but starts
 // none once the execution ended.
 func (p *Pool) Execute(ctx context.Context, r executor.Request) (*protocol.Outcome, error) {
-	run, err := p.newRun(&r)
+	ctx, spans := p.trace(ctx, &r)
+	out, err := p.execute(ctx, &r, spans)
+	spans.end(out, err)
+	return out, err
+}
+
+func (p *Pool) execute(ctx context.Context, r *executor.Request, spans *tracing) (*protocol.Outcome, error) {
+	run, err := p.newRun(r)
 	if err != nil {
 		return nil, err
 	}
+	run.trace = spans
+	spans.queued(ctx, run)
 	if !p.enter() {
 		return nil, closedError()
 	}
 	defer p.calls.Done()
 	m, err := p.dispatch(ctx, run)
+	if !errors.Is(err, protocol.Overloaded) {
+		p.measure.waited(ctx, p.outside.now().Sub(run.queued))
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -116,6 +140,7 @@ func (p *Pool) Execute(ctx context.Context, r executor.Request) (*protocol.Outco
 	run.supervise(ctx)
 	run.logs.read.Wait()
 	run.starting.Wait()
+	p.measure.ended(ctx, typeOf(run.out), run.settled.Sub(run.started), run.settled.Sub(run.queued))
 	p.report(run)
 	if e := run.out.Error; e != nil && e.Type == protocol.InvalidParams { // its input could not be given to it
 		return nil, e
@@ -175,7 +200,7 @@ func (p *Pool) dispatch(ctx context.Context, r *run) (*member, error) {
 		if r.req.OnState != nil {
 			r.req.OnState(protocol.State{Execution: r.execution, State: protocol.StateRunning})
 		}
-		begun, fault := r.begin(ctx, m)
+		begun, fault := r.begin(r.trace.running(ctx), m)
 		if begun {
 			return m, nil
 		}

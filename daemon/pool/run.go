@@ -24,6 +24,7 @@ type run struct {
 	logs      *logbook
 	message   worker.Execute
 	queued    time.Time
+	trace     *tracing
 
 	// Set by begin, before the worker hears of the execution.
 	m           *member
@@ -38,8 +39,9 @@ type run struct {
 
 	done    chan struct{}     // closed by finish
 	out     *protocol.Outcome // set before done is closed
-	reached []string          // limits, set with the outcome
-	by      Layer             // set before done is closed
+	settled time.Time         // set with the outcome, like what the execution used
+	used    account
+	by      Layer // set before done is closed
 
 	unread atomic.Int64 // bytes of answers that the channel has no room for
 
@@ -181,7 +183,7 @@ func (r *run) fail(exit ExitState, last func(cancelled *verdict) *verdict) *prot
 func (r *run) outcome(ok bool) (*protocol.Outcome, time.Duration) {
 	now := r.pool.outside.now()
 	used := r.govern.account(now)
-	r.reached = used.reached
+	r.settled, r.used = now, used
 	if ok {
 		used.list = nil
 	}

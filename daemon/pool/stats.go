@@ -24,14 +24,21 @@ type Totals struct {
 	Endings map[protocol.Type]uint64 // of executions; those with a value count under ""
 	Layers  map[Layer]uint64         // which layer ended them
 	Limits  map[string]uint64        // executions and requests that ran into a limit, by its name
+
+	ToolCalls map[protocol.CallStatus]uint64 // of executions that ended
+	Fetches   map[protocol.CallStatus]uint64 // likewise; a fetch has its answer with the head of the response
 }
 
 func newTotals() Totals {
-	return Totals{Endings: map[protocol.Type]uint64{}, Layers: map[Layer]uint64{}, Limits: map[string]uint64{}}
+	return Totals{
+		Endings: map[protocol.Type]uint64{}, Layers: map[Layer]uint64{}, Limits: map[string]uint64{},
+		ToolCalls: map[protocol.CallStatus]uint64{}, Fetches: map[protocol.CallStatus]uint64{},
+	}
 }
 
 func (t Totals) clone() Totals {
 	t.Endings, t.Layers, t.Limits = maps.Clone(t.Endings), maps.Clone(t.Layers), maps.Clone(t.Limits)
+	t.ToolCalls, t.Fetches = maps.Clone(t.ToolCalls), maps.Clone(t.Fetches)
 	return t
 }
 
@@ -73,15 +80,24 @@ func limitsHit(t protocol.Type, by Layer, l protocol.Limits, s protocol.Stats) s
 
 // Stats is the pool at one moment.
 type Stats struct {
-	Queued, Running           int // requests
-	Idle, Starting, Restoring int // workers, besides the running ones
-	Leaving                   int // workers that end
-	Due                       int // workers, of any state, that are to be replaced
+	Queued, Running           int   // requests
+	Idle, Starting, Restoring int   // workers, besides the running ones
+	Leaving                   int   // workers that end
+	Due                       int   // workers, of any state, that are to be replaced
+	RSSBytes                  int64 // of all workers, as the pool saw it last
 	Identities                map[string]Load
 	ServiceTime               time.Duration // mean of late, from dispatch to end
 	FailuresInRow             int           // starts of workers that failed since the last success
 	LastFailure               string        // of a start, empty once one succeeded
 	Totals                    Totals
+}
+
+// states counts the workers by state.
+func (s *Stats) states() map[string]int {
+	return map[string]int{
+		stateNames[starting]: s.Starting, stateNames[idle]: s.Idle, stateNames[running]: s.Running,
+		stateNames[restoring]: s.Restoring, stateNames[leaving]: s.Leaving,
+	}
 }
 
 // Load is what one identity has in the pool.
@@ -126,6 +142,7 @@ func (p *Pool) Stats() Stats {
 		if m.due {
 			s.Due++
 		}
+		s.RSSBytes += m.rss.Load()
 	}
 	for name, l := range p.queue.lanes {
 		s.Identities[name] = Load{Queued: l.waiting.Len(), Running: l.running}

@@ -157,6 +157,24 @@ func TestU1ModeHoldsFromTheFirstMoment(t *testing.T) {
 	}
 }
 
+// A strict mask of the process takes nothing from the socket's group, and the mask itself is left alone.
+func TestSocketModeUnderAStrictMask(t *testing.T) {
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	path := socketPath(t)
+	l, err := listenUnix(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != socketMode {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if mask := syscall.Umask(0o077); mask != 0o077 {
+		t.Errorf("the mask became %o", mask)
+	}
+}
+
 func TestAddresses(t *testing.T) {
 	for _, bad := range []string{"", "unix:relative", "tcp://", "tcp://127.0.0.1", "tcp://example.com:80", "http://127.0.0.1:80", "127.0.0.1:80", "tcp://127.0.0.1:99999"} {
 		if a, err := parseAddress(bad); err == nil {

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -33,11 +34,13 @@ func (p *Pool) acquire(ctx context.Context, r *run, w *waiter) (*member, error) 
 		return nil, nil
 	}
 	m, place, err := p.admit(w)
-	if err != nil {
+	switch {
+	case errors.Is(err, protocol.Draining):
+		return nil, err
+	case err != nil:
 		p.emit(Event{Kind: Overload, Execution: r.execution, Identity: w.identity, Type: protocol.AsError(err).Type})
 		return nil, err
-	}
-	if m != nil {
+	case m != nil:
 		return m, nil
 	}
 	return p.await(ctx, r, w, place)
@@ -47,8 +50,8 @@ func (p *Pool) acquire(ctx context.Context, r *run, w *waiter) (*member, error) 
 func (p *Pool) admit(w *waiter) (m *member, place int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.shut {
-		return nil, 0, closedError()
+	if p.drained {
+		return nil, 0, drainError()
 	}
 	if p.queue.size == 0 {
 		if m := p.take(w.identity); m != nil {
@@ -89,9 +92,9 @@ func (p *Pool) await(ctx context.Context, r *run, w *waiter, place int) (*member
 	case <-ctx.Done():
 		p.giveUp(w)
 		return nil, nil
-	case <-p.closing:
+	case <-p.draining:
 		p.giveUp(w)
-		return nil, closedError()
+		return nil, drainError()
 	case <-tooLong:
 		if !p.leaveQueue(w, &p.totals.QueueTimeouts) {
 			return <-w.grant, nil // just in time

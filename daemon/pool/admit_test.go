@@ -420,6 +420,42 @@ func TestC7CloseWithWorkInFlight(t *testing.T) {
 	}
 }
 
+// A drain refuses what waits and what comes, and touches nothing that runs.
+func TestDrainLetsRunningGoOn(t *testing.T) {
+	c := testConfig()
+	c.Workers, c.Queue, c.QueuePerIdentity = 2, 10, 10
+	b := insideBench(t, c)
+	var runs, waits []*job
+	for range 2 {
+		j := b.start("a", script("wait"))
+		j.isRunning(t)
+		runs = append(runs, j)
+	}
+	for range 5 {
+		j := b.start("a", script("return 1"))
+		j.isQueued(t)
+		waits = append(waits, j)
+	}
+	b.Drain()
+	b.Drain()
+	for _, j := range waits {
+		<-j.done
+		if !errors.Is(j.err, protocol.Draining) {
+			t.Errorf("queued: %+v, %v", j.out, j.err)
+		}
+	}
+	if _, err := b.Execute(t.Context(), script("return 1")); !errors.Is(err, protocol.Draining) {
+		t.Errorf("a new one: %v", err)
+	}
+	if s := b.Stats(); s.Running != 2 || s.Queued != 0 {
+		t.Errorf("stats %+v", s)
+	}
+	for _, j := range runs {
+		j.end()
+		want(t, j.out, protocol.Cancelled, "")
+	}
+}
+
 func TestCloseWhileStarting(t *testing.T) {
 	for range 5 {
 		c := testConfig()

@@ -30,6 +30,7 @@ type Pool struct {
 	prefix  string       // of the ids that the pool gives executions
 	lastID  atomic.Uint64
 
+	draining chan struct{}      // closed when Drain begins
 	closing  chan struct{}      // closed when Close begins
 	life     context.Context    // ends when workers have to go
 	end      context.CancelFunc // of life
@@ -40,6 +41,7 @@ type Pool struct {
 	closeErr error
 
 	mu          sync.Mutex
+	drained     bool // draining is closed
 	shut        bool // closing is closed
 	queue       fairQueue
 	members     map[*member]struct{} // whose process may exist
@@ -69,7 +71,7 @@ func newPool(c Config, o outside) (*Pool, error) {
 	}
 	p := &Pool{
 		config: c, log: c.Logger, outside: o, prefix: rand.Text()[:10],
-		closing: make(chan struct{}), wake: make(chan struct{}, 1), ready: make(chan struct{}),
+		draining: make(chan struct{}), closing: make(chan struct{}), wake: make(chan struct{}, 1), ready: make(chan struct{}),
 		members: map[*member]struct{}{}, totals: newTotals(),
 	}
 	var err error
@@ -235,6 +237,19 @@ func (p *Pool) report(r *run) {
 	})
 }
 
+// Drain refuses new requests and those that wait, with draining, and lets go on what runs. It does not wait for that, and
+// may be called more than once.
+func (p *Pool) Drain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.drained {
+		p.drained = true
+		close(p.draining)
+	}
+}
+
+func drainError() error { return protocol.Errorf(protocol.Draining, "the service is stopping") }
+
 // Close refuses new requests and those that wait, cancels what runs, and returns when all executions ended and all
 // processes are gone. It gives up, with an error, on callbacks that do not return.
 func (p *Pool) Close() error {
@@ -243,6 +258,7 @@ func (p *Pool) Close() error {
 }
 
 func (p *Pool) close() error {
+	p.Drain()
 	p.mu.Lock()
 	p.shut = true
 	close(p.closing)

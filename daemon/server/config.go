@@ -1,8 +1,12 @@
 package server
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/executord/executord/ipc/client/channel"
@@ -11,11 +15,19 @@ import (
 
 // Config is what a Server may be told. A zero field means its default; nothing is ever unlimited.
 type Config struct {
-	Version string          // of the service, for session.open
-	Limits  protocol.Limits // the Executor's maxima, for session.open
-	Policy  Policy
-	Ready   func() error // nil error when ready; nil func means always
-	Logger  *slog.Logger // default discards
+	Version     string          // of the service, for session.open
+	Limits      protocol.Limits // the Executor's maxima, for session.open
+	Policy      Policy
+	Certificate *tls.Certificate // with it TCP speaks TLS, and only that; nil means plain
+	Logger      *slog.Logger     // default discards
+
+	// Ready says why /readyz turns callers away, Admit why no new session and no new execution is taken; nil errors where
+	// nothing is wrong, and nil funcs mean always. They are asked often, by several goroutines at once.
+	Ready func() error
+	Admit func() *protocol.Error
+	// OnRefused hears of each request that the Policy refuses, from several goroutines at once. It must not block. Nil
+	// means nobody.
+	OnRefused func(Refusal)
 
 	MaxMessageBytes int64         // one message or request body; default 32 MiB
 	QueueBytes      int64         // messages of one session waiting to be read by its client; default 16 MiB
@@ -32,6 +44,17 @@ type Config struct {
 
 	MaxExecutions int // at once in one session; default 64
 	MaxRequests   int // POST /v1/execute at once; default 64
+
+	// The same for all sessions and requests of one identity; by default only the limits above hold.
+	MaxCallerSessions   int
+	MaxCallerExecutions int
+}
+
+// Refusal is a request that the Policy refused.
+type Refusal struct {
+	Reason Reason
+	Peer   string // "uid:1000" or "addr:192.0.2.1", as the kernel tells
+	Path   string // of the API, empty for any other
 }
 
 // Bounds of the HTTP layer.
@@ -72,6 +95,8 @@ func (c Config) check() (Config, error) {
 		{"MaxSessions", &c.MaxSessions, 256},
 		{"MaxExecutions", &c.MaxExecutions, 64},
 		{"MaxRequests", &c.MaxRequests, 64},
+		{"MaxCallerSessions", &c.MaxCallerSessions, math.MaxInt},
+		{"MaxCallerExecutions", &c.MaxCallerExecutions, math.MaxInt},
 	}
 	for _, d := range counts {
 		if err := orDefault(d.name, d.value, d.def); err != nil {
@@ -84,7 +109,32 @@ func (c Config) check() (Config, error) {
 	if c.Ready == nil {
 		c.Ready = func() error { return nil }
 	}
+	if c.Admit == nil {
+		c.Admit = func() *protocol.Error { return nil }
+	}
+	if c.OnRefused == nil {
+		c.OnRefused = func(Refusal) {}
+	}
+	if err := c.checkCertificate(); err != nil {
+		return c, err
+	}
 	return c, c.Policy.Check()
+}
+
+// checkCertificate also notes the service's own names.
+func (c *Config) checkCertificate() (err error) {
+	switch {
+	case c.Certificate == nil && c.Policy.ClientCAs != nil:
+		return errors.New("cannot ask callers for certificates without one of the service itself")
+	case c.Certificate == nil:
+		return nil
+	case len(c.Certificate.Certificate) == 0:
+		return errors.New("cannot speak TLS: the certificate is empty")
+	}
+	if c.Policy.own, err = x509.ParseCertificate(c.Certificate.Certificate[0]); err != nil {
+		return fmt.Errorf("cannot speak TLS: %w", err)
+	}
+	return nil
 }
 
 func orDefault[T int | int64](name string, value *T, def T) error {

@@ -79,7 +79,7 @@ func (r *resting) closeOne() bool {
 func (s *Server) watchConnections(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		if s.stats.connections.Add(1) > int64(s.cfg.MaxConnections) && !s.resting.closeOne() {
+		if s.stats.connections.Add(1) > int64(s.config().MaxConnections) && !s.resting.closeOne() {
 			_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 			_, _ = c.Write(tooMany)
 			_ = c.Close()

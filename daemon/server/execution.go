@@ -63,7 +63,10 @@ func executionID(params json.RawMessage, b protocol.Bounds) (id string, err erro
 
 // begin registers an execution; without an id it gets one. Its serve must follow.
 func (x *session) begin(id string) (*execution, error) {
-	owed := x.srv.debts.owed(x)
+	owed, now := x.srv.debts.owed(x), x.srv.config()
+	if e := x.srv.cfg.Admit(); e != nil {
+		return nil, e
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if id == "" {
@@ -71,6 +74,8 @@ func (x *session) begin(id string) (*execution, error) {
 	}
 	_, live := x.running[id]
 	switch {
+	case x.revoked:
+		return nil, errRevoked()
 	case x.draining:
 		return nil, errDraining()
 	case live || x.ended.has(id):
@@ -79,9 +84,11 @@ func (x *session) begin(id string) (*execution, error) {
 		e := protocol.Errorf(protocol.Overloaded, "%d bytes of answers wait for this client to read them", owed)
 		e.RetryAfterMs = 1000
 		return nil, e
-	case len(x.running) >= x.srv.cfg.MaxExecutions:
+	case len(x.running) >= now.MaxExecutions:
 		return nil, protocol.Errorf(protocol.SessionLimit,
 			"%d executions are under way in this session, which is the limit", len(x.running))
+	case !x.srv.runsOf.take(x.identity, now.MaxCallerExecutions):
+		return nil, errCallerExecutions(now)
 	}
 	run := &execution{session: x, id: id, open: map[uint64]*call{}}
 	run.ctx, run.cancel = context.WithCancelCause(x.ctx)
@@ -95,6 +102,7 @@ func (x *session) begin(id string) (*execution, error) {
 // that did not run may be used again.
 func (x *session) finish(run *execution, ran bool) {
 	run.cancel(nil)
+	x.srv.runsOf.give(x.identity)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.running, run.id)

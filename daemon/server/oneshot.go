@@ -13,18 +13,18 @@ import (
 )
 
 // executeOnce is POST /v1/execute: one execution without tools. A client that leaves cancels it.
-func (s *Server) executeOnce(w http.ResponseWriter, r *http.Request, identity string) {
-	if e := s.beginRequest(); e != nil {
+func (s *Server) executeOnce(w http.ResponseWriter, r *http.Request, who caller) {
+	if e := s.beginRequest(who.identity); e != nil {
 		answerError(w, e)
 		return
 	}
-	defer s.endRequest()
+	defer s.endRequest(who.identity)
 	body, status, e := s.readBody(w, r)
 	if e != nil {
 		answerFault(w, status, e, nil)
 		return
 	}
-	outcome, e := s.runOnce(r.Context(), body, identity)
+	outcome, e := s.runOnce(r.Context(), body, who.identity)
 	if e != nil {
 		answerError(w, e)
 		return
@@ -56,26 +56,37 @@ func (s *Server) runOnce(ctx context.Context, body []byte, identity string) (*pr
 	return outcome, nil
 }
 
-func (s *Server) beginRequest() *protocol.Error {
+func (s *Server) beginRequest(identity string) *protocol.Error {
+	now := s.config()
+	if e := s.cfg.Admit(); e != nil {
+		return e
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.draining:
 		return errDraining()
-	case s.requests >= s.cfg.MaxRequests:
+	case s.requests >= now.MaxRequests:
 		e := protocol.Errorf(protocol.Overloaded, "%d requests are under way, which is the limit", s.requests)
 		e.RetryAfterMs = 1000
 		return e
+	case !s.runsOf.take(identity, now.MaxCallerExecutions):
+		return errCallerExecutions(now)
 	}
 	s.requests++
 	return nil
 }
 
-func (s *Server) endRequest() {
+func (s *Server) endRequest(identity string) {
+	s.runsOf.give(identity)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests--
 	s.checkIdle()
+}
+
+func errCallerExecutions(now *Config) *protocol.Error {
+	return protocol.Errorf(protocol.SessionLimit, "this caller has %d executions under way, which is the limit", now.MaxCallerExecutions)
 }
 
 // readBody reads a bounded body from a client that may be slow, as long as some of it keeps coming.

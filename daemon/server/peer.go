@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,6 +21,7 @@ var ownUID = uint32(os.Getuid())
 type peer struct {
 	unix  bool
 	uid   uint32     // with unix
+	gids  []uint32   // with unix: its group and supplementary groups
 	addr  netip.Addr // with TCP: the other end, and this one
 	local netip.Addr
 	err   error // nothing is known
@@ -35,6 +38,19 @@ func (p peer) name() string {
 	return "addr:" + p.addr.String()
 }
 
+// network is whom refusals are counted for: the user, or the address. A host with IPv6 has 2^64 of them at the least.
+func (p peer) network() string {
+	if p.addr.Is6() {
+		if prefix, err := p.addr.Prefix(64); err == nil {
+			return "addr:" + prefix.String()
+		}
+	}
+	return p.name()
+}
+
+// here tells that the peer is on this machine.
+func (p peer) here() bool { return p.unix || p.addr.IsLoopback() }
+
 type peerKey struct{}
 
 // ConnContext remembers who is at the other end of a connection. An http.Server that is given a Server as its handler
@@ -47,25 +63,60 @@ func peerOf(c net.Conn) peer {
 	switch c := c.(type) {
 	case *net.UnixConn:
 		return unixPeer(c)
+	case *tls.Conn:
+		return peerOf(c.NetConn())
 	case *net.TCPConn:
 		return peer{addr: addrOf(c.RemoteAddr()), local: addrOf(c.LocalAddr())}
 	}
 	return peer{err: fmt.Errorf("a %T has no peer that can be told", c)}
 }
 
-// unixPeer asks for the credentials that the kernel noted when the peer connected (SO_PEERCRED, unix(7)).
+// unixPeer asks for the credentials that the kernel noted when the peer connected (SO_PEERCRED and SO_PEERGROUPS, unix(7)
+// and socket(7); the latter since Linux 4.13).
 func unixPeer(c *net.UnixConn) peer {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return peer{err: err}
 	}
-	var cred *unix.Ucred
-	var optErr error
-	err = raw.Control(func(fd uintptr) { cred, optErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err := errors.Join(err, optErr); err != nil {
+	p := peer{unix: true}
+	var failure error
+	err = raw.Control(func(fd uintptr) { failure = p.ask(int(fd)) })
+	if err := errors.Join(err, failure); err != nil {
 		return peer{err: err}
 	}
-	return peer{unix: true, uid: cred.Uid}
+	return p
+}
+
+func (p *peer) ask(fd int) error {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return os.NewSyscallError("getsockopt SO_PEERCRED", err)
+	}
+	more, err := peerGroups(fd)
+	if err != nil {
+		return os.NewSyscallError("getsockopt SO_PEERGROUPS", err)
+	}
+	p.uid, p.gids = cred.Uid, append(more, cred.Gid)
+	return nil
+}
+
+// peerGroups are the supplementary groups. The kernel answers ERANGE, and how much room it needs, where they are more.
+func peerGroups(fd int) ([]uint32, error) {
+	groups := make([]uint32, 16)
+	for {
+		size := uint32(len(groups)) * uint32(unsafe.Sizeof(groups[0]))
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0)
+		n := int(size / uint32(unsafe.Sizeof(groups[0])))
+		switch {
+		case errno == unix.ERANGE && n > len(groups):
+			groups = make([]uint32, n)
+		case errno != 0:
+			return nil, errno
+		default:
+			return groups[:n], nil
+		}
+	}
 }
 
 func addrOf(a net.Addr) netip.Addr {
@@ -75,7 +126,7 @@ func addrOf(a net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-func callerOf(r *http.Request) peer {
+func peerOfRequest(r *http.Request) peer {
 	if p, ok := r.Context().Value(peerKey{}).(peer); ok {
 		return p
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -16,11 +17,17 @@ import (
 
 // Policy says who may talk to the service. The zero value admits the service's own user and root on unix sockets, and
 // everybody on this machine on TCP, where only loopback addresses may be listened on. No browser is admitted.
+//
+// On TCP everything that is set has to be satisfied: with ClientCAs and Tokens a caller needs a certificate and a token.
 type Policy struct {
-	UIDs    []uint32 // further users on unix sockets
-	Hosts   []string // further values of the Host header on TCP, without port
-	Origins []string // values of the Origin header that are not refused
-	Tokens  []Token  // bearer tokens; when there are any, every request on TCP needs one
+	UIDs      []uint32       // further users on unix sockets
+	GIDs      []uint32       // groups whose members are admitted there, supplementary groups included
+	Hosts     []string       // further values of the Host header on TCP, without port
+	Origins   []string       // values of the Origin header that are not refused
+	Tokens    []Token        // bearer tokens; when there are any, every request on TCP needs one
+	ClientCAs *x509.CertPool // when set, every caller on TCP needs a certificate of one of these; needs Config.Certificate
+
+	own *x509.Certificate // of the service: the names in it are taken as Host
 }
 
 // Token is one named bearer token (RFC 6750).
@@ -33,7 +40,7 @@ type Token struct {
 const minSecretBytes = 16
 
 // Check refuses tokens that are none, and TCP addresses that others than this machine can reach unless callers need a
-// token.
+// token or a certificate.
 func (p Policy) Check(listen ...net.Addr) error {
 	for _, t := range p.Tokens {
 		if t.Name == "" || len(t.Secret) < minSecretBytes {
@@ -41,50 +48,118 @@ func (p Policy) Check(listen ...net.Addr) error {
 		}
 	}
 	for _, a := range listen {
-		if tcp, ok := a.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(p.Tokens) == 0 {
-			return fmt.Errorf("cannot listen on %s: without tokens only loopback addresses are allowed on TCP", tcp)
+		if tcp, ok := a.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(p.Tokens) == 0 && p.ClientCAs == nil {
+			return fmt.Errorf("cannot listen on %s: without tokens or client certificates only loopback addresses are allowed on TCP", tcp)
 		}
 	}
 	return nil
 }
 
-// identify returns the caller's identity, or why the request is refused.
-func (p Policy) identify(r *http.Request, caller peer) (string, *protocol.Error) {
+// Reason says why the Policy refused a request. The set is closed and append-only.
+type Reason string
+
+// The reasons.
+const (
+	BadOrigin      Reason = "origin"      // a web page that is not on the list
+	BadHost        Reason = "host"        // not a name of this service
+	UnknownPeer    Reason = "peer"        // the kernel does not tell who is at the other end
+	ForeignUser    Reason = "user"        // neither user nor groups are on the lists
+	ForeignAddress Reason = "address"     // another machine, where nobody needs to say who he is
+	NoToken        Reason = "no_token"    // none was shown
+	BadToken       Reason = "token"       // it is not on the list
+	BadCertificate Reason = "certificate" // none, or of nobody on the list
+	Throttled      Reason = "throttled"   // not looked at: this peer was refused too often of late
+)
+
+// Reasons are all of them.
+func Reasons() []Reason {
+	return []Reason{BadOrigin, BadHost, UnknownPeer, ForeignUser, ForeignAddress, NoToken, BadToken, BadCertificate, Throttled}
+}
+
+// refusal is why a request is refused, for the operator and for the caller.
+type refusal struct {
+	reason Reason
+	err    *protocol.Error
+}
+
+func refuse(reason Reason, format string, args ...any) *refusal {
+	return &refusal{reason, protocol.Errorf(protocol.Unauthorized, format, args...)}
+}
+
+// caller is who sends a request: what the kernel and the caller showed, and the identity that follows from it.
+type caller struct {
+	identity string
+	peer     peer
+	secret   *[sha256.Size]byte  // hash of the bearer token, nil without
+	chain    []*x509.Certificate // the caller's own first; of the TLS connection, which knows that it has the key
+}
+
+// identify says who sends r, or why it is refused.
+func (p Policy) identify(r *http.Request, from peer) (who caller, no *refusal) {
 	if origins := r.Header["Origin"]; len(origins) > 0 && !(len(origins) == 1 && slices.Contains(p.Origins, origins[0])) {
-		return "", protocol.Errorf(protocol.Unauthorized, "requests of web pages are not taken: the Origin header is not on the list")
+		return who, refuse(BadOrigin, "requests of web pages are not taken: the Origin header is not on the list")
 	}
-	if caller.err != nil {
-		return "", protocol.Errorf(protocol.Unauthorized, "cannot tell who is calling: %s", caller.err)
+	if from.err == nil && !from.unix && !p.hostAllowed(r.Host, from.local) {
+		return who, refuse(BadHost, "the Host header is not a name of this service")
 	}
-	if caller.unix {
-		return p.identifyUser(caller)
+	who = caller{peer: from}
+	if scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		hash := sha256.Sum256([]byte(strings.TrimSpace(secret)))
+		who.secret = &hash
 	}
-	if !p.hostAllowed(r.Host, caller.local) {
-		return "", protocol.Errorf(protocol.Unauthorized, "the Host header is not a name of this service")
+	if r.TLS != nil {
+		who.chain = r.TLS.PeerCertificates
+	}
+	who.identity, no = p.recognise(who)
+	return who, no
+}
+
+// recognise gives the identity of a caller by what it showed once. It is asked again when the policy changed.
+func (p Policy) recognise(who caller) (identity string, no *refusal) {
+	switch {
+	case who.peer.err != nil:
+		return "", refuse(UnknownPeer, "cannot tell who is calling: %s", who.peer.err)
+	case who.peer.unix:
+		return p.recogniseUser(who.peer)
+	case len(p.Tokens) == 0 && p.ClientCAs == nil && !who.peer.addr.IsLoopback():
+		return "", refuse(ForeignAddress, "only callers on this machine are taken without a token")
+	}
+	identity = who.peer.name()
+	if p.ClientCAs != nil {
+		if identity, no = p.recogniseCertificate(who.chain); no != nil {
+			return "", no
+		}
 	}
 	if len(p.Tokens) > 0 {
-		return p.identifyToken(r)
+		identity, no = p.recogniseToken(who.secret)
 	}
-	if !caller.addr.IsLoopback() {
-		return "", protocol.Errorf(protocol.Unauthorized, "only callers on this machine are taken without a token")
-	}
-	return caller.name(), nil
+	return identity, no
 }
 
-func (p Policy) identifyUser(caller peer) (string, *protocol.Error) {
-	if caller.uid != 0 && caller.uid != ownUID && !slices.Contains(p.UIDs, caller.uid) {
-		return "", protocol.Errorf(protocol.Unauthorized, "user %d may not use this service", caller.uid)
-	}
-	return caller.name(), nil
+// holds tells whether a caller that was identified once would be again, as the same.
+func (p Policy) holds(who caller) bool {
+	identity, no := p.recognise(who)
+	return no == nil && identity == who.identity
 }
 
-// identifyToken compares in a time that tells nothing of the secrets.
-func (p Policy) identifyToken(r *http.Request) (string, *protocol.Error) {
-	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return "", protocol.Errorf(protocol.Unauthorized, "a bearer token is needed")
+func (p Policy) recogniseUser(from peer) (string, *refusal) {
+	if from.uid == 0 || from.uid == ownUID || slices.Contains(p.UIDs, from.uid) {
+		return from.name(), nil
 	}
-	got, name := sha256.Sum256([]byte(strings.TrimSpace(secret))), ""
+	for _, gid := range from.gids {
+		if slices.Contains(p.GIDs, gid) {
+			return from.name(), nil
+		}
+	}
+	return "", refuse(ForeignUser, "user %d may not use this service", from.uid)
+}
+
+// recogniseToken compares in a time that tells nothing of the secrets.
+func (p Policy) recogniseToken(got *[sha256.Size]byte) (string, *refusal) {
+	if got == nil {
+		return "", refuse(NoToken, "a bearer token is needed")
+	}
+	name := ""
 	for _, t := range p.Tokens {
 		want := sha256.Sum256([]byte(t.Secret))
 		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
@@ -92,7 +167,7 @@ func (p Policy) identifyToken(r *http.Request) (string, *protocol.Error) {
 		}
 	}
 	if name == "" {
-		return "", protocol.Errorf(protocol.Unauthorized, "the bearer token is not known")
+		return "", refuse(BadToken, "the bearer token is not known")
 	}
 	return "token:" + name, nil
 }
@@ -106,7 +181,7 @@ func (p Policy) hostAllowed(hostport string, local netip.Addr) bool {
 	if slices.ContainsFunc(p.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
 		return true
 	}
-	if strings.EqualFold(host, "localhost") {
+	if strings.EqualFold(host, "localhost") || p.own != nil && p.own.VerifyHostname(host) == nil {
 		return true
 	}
 	addr, err := netip.ParseAddr(host)

@@ -7,11 +7,11 @@ import (
 	"github.com/executord/executord/ipc/protocol"
 )
 
-// route is one path of the API. Its handler is called with the identity of a caller that the Policy admits.
+// route is one path of the API. Its handler is called with a caller that the Policy admits.
 type route struct {
 	path    string
 	methods []string
-	handle  func(s *Server, w http.ResponseWriter, r *http.Request, identity string)
+	handle  func(s *Server, w http.ResponseWriter, r *http.Request, who caller)
 }
 
 // routes is the whole API.
@@ -24,10 +24,14 @@ var routes = []route{
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	caller := callerOf(r)
-	identity, refusal := s.cfg.Policy.identify(r, caller)
-	if refusal != nil {
-		s.refuse(w, r, caller, refusal)
+	from := peerOfRequest(r)
+	if wait := s.throttle.wait(from.network()); wait > 0 && !from.here() {
+		s.refuse(w, r, from, throttled(wait))
+		return
+	}
+	who, no := s.config().Policy.identify(r, from)
+	if no != nil {
+		s.refuse(w, r, from, no)
 		return
 	}
 	for _, to := range routes {
@@ -36,7 +40,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		for _, m := range to.methods {
 			if m == r.Method {
-				to.handle(s, w, r, identity)
+				to.handle(s, w, r, who)
 				return
 			}
 		}
@@ -48,17 +52,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answerError(w, protocol.Errorf(protocol.UnknownMethod, "there is nothing at %.100q", r.URL.Path))
 }
 
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, caller peer, refusal *protocol.Error) {
-	s.stats.refused.Add(1)
-	s.log.Warn("refused a request", "reason", refusal.Message, "remote", r.RemoteAddr, "path", r.URL.Path)
-	status := statusOf(refusal.Type)
-	if len(s.cfg.Policy.Tokens) > 0 && !caller.unix && r.Header.Get("Authorization") == "" {
-		status = http.StatusUnauthorized
-	}
-	answerFault(w, status, refusal, nil)
-}
-
-func (s *Server) health(w http.ResponseWriter, _ *http.Request, _ string) {
+func (s *Server) health(w http.ResponseWriter, _ *http.Request, _ caller) {
 	answerJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
@@ -69,7 +63,7 @@ type readiness struct {
 	Reason string        `json:"reason,omitempty"`
 }
 
-func (s *Server) ready(w http.ResponseWriter, _ *http.Request, _ string) {
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request, _ caller) {
 	if e := s.notReady(); e != nil {
 		answerJSON(w, http.StatusServiceUnavailable, readiness{false, e.Type, e.Message})
 		return

@@ -17,34 +17,41 @@ import (
 
 // Server serves one Executor. It is an http.Handler.
 type Server struct {
-	cfg  Config
-	exec executor.Executor
-	log  *slog.Logger
+	cfg     Config                 // as at first; what Reconfigure changes is in current
+	current atomic.Pointer[Config] // see config
+	exec    executor.Executor
+	log     *slog.Logger
 
 	stats struct {
-		ignored, refused, connections atomic.Int64
+		ignored, connections atomic.Int64
+		refused              map[Reason]*atomic.Int64 // the map itself never changes
 	}
 
-	debts   debts
-	resting resting
+	debts      debts
+	resting    resting
+	throttle   *throttle
+	sessionsOf quota // identity
+	runsOf     quota // identity
 
-	mu       sync.Mutex
-	sessions map[*session]struct{}
-	turned   int           // of the sessions, those that were turned out and have not ended yet
-	arrivals uint64        // sessions so far
-	requests int           // POST /v1/execute under way
-	draining bool          // nothing new is begun
-	idle     chan struct{} // closed when draining and nothing is left
-	halt     context.Context
-	haltNow  context.CancelCauseFunc // cancels all work
+	mu        sync.Mutex
+	sessions  map[*session]struct{}
+	turned    int           // of the sessions, those that were turned out and have not ended yet
+	arrivals  uint64        // sessions so far
+	requests  int           // POST /v1/execute under way
+	draining  bool          // nothing new is begun
+	addresses []net.Addr    // that are listened on
+	idle      chan struct{} // closed when draining and nothing is left
+	halt      context.Context
+	haltNow   context.CancelCauseFunc // cancels all work
 }
 
 // Stats are counters for telemetry.
 type Stats struct {
 	Sessions    int   // open now
 	Connections int64 // open now, sessions excluded
-	Refused     int64 // requests that the Policy refused
 	Ignored     int64 // responses of hosts that nobody waited for
+
+	Refused map[Reason]int64 // requests that the Policy refused; has every Reason
 }
 
 // New makes a Server of exec, which it does not close.
@@ -60,58 +67,112 @@ func New(exec executor.Executor, cfg Config) (*Server, error) {
 		cfg: cfg, exec: exec, log: cfg.Logger,
 		debts:    debts{limit: cfg.TotalOwedBytes, of: map[*session]*debt{}},
 		resting:  resting{conns: map[net.Conn]rester{}},
+		throttle: newThrottle(time.Now),
 		sessions: map[*session]struct{}{}, idle: make(chan struct{}),
+	}
+	s.current.Store(&cfg)
+	s.stats.refused = map[Reason]*atomic.Int64{}
+	for _, r := range Reasons() {
+		s.stats.refused[r] = &atomic.Int64{}
 	}
 	s.halt, s.haltNow = context.WithCancelCause(context.Background())
 	return s, nil
 }
 
+// config is the configuration of now.
+func (s *Server) config() *Config { return s.current.Load() }
+
 // Stats returns the counters as they are now.
 func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{
-		Sessions: len(s.sessions), Connections: s.stats.connections.Load(),
-		Refused: s.stats.refused.Load(), Ignored: s.stats.ignored.Load(),
+	now := Stats{
+		Sessions: len(s.sessions), Connections: s.stats.connections.Load(), Ignored: s.stats.ignored.Load(),
+		Refused: map[Reason]int64{},
 	}
+	for reason, n := range s.stats.refused {
+		now.Refused[reason] = n.Load()
+	}
+	return now
 }
 
 // Serve answers on the listeners until ctx ends, then drains for Config.DrainGrace and closes them. It returns nil
 // after an ordered end, and the reason when a listener fails before.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
-	if len(listeners) == 0 {
-		return errors.New("cannot serve on no listener")
+	front, err := s.Start(listeners...)
+	if err != nil {
+		return err
 	}
-	for _, l := range listeners {
-		if err := s.cfg.Policy.Check(l.Addr()); err != nil {
-			return err
-		}
-	}
-	hs := s.httpServer()
-	failed := make(chan error, len(listeners))
-	var serving sync.WaitGroup
-	for _, l := range listeners {
-		serving.Go(func() {
-			if err := hs.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				failed <- fmt.Errorf("cannot go on listening on %s: %w", l.Addr(), err)
-			}
-		})
-	}
-	var err error
 	select {
 	case <-ctx.Done():
-	case err = <-failed:
+	case err = <-front.Failed():
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainGrace)
 	defer cancel()
 	_ = s.Drain(grace) // what had to be cancelled has been told so
-	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
-	defer cancelLast()
-	if hs.Shutdown(last) != nil {
-		_ = hs.Close()
-	}
-	serving.Wait()
+	front.Close()
 	return err
+}
+
+// Front is a Server's end of its listeners.
+type Front struct {
+	http    *http.Server
+	failed  chan error
+	serving sync.WaitGroup
+}
+
+// Start begins to answer on the listeners, which it takes over: Front.Close closes them.
+func (s *Server) Start(listeners ...net.Listener) (*Front, error) {
+	if len(listeners) == 0 {
+		return nil, errors.New("cannot serve on no listener")
+	}
+	var addresses []net.Addr
+	for _, l := range listeners {
+		addresses = append(addresses, l.Addr())
+	}
+	if err := s.listenOn(addresses); err != nil {
+		return nil, err
+	}
+	f := &Front{http: s.httpServer(), failed: make(chan error, len(listeners))}
+	for _, l := range listeners {
+		f.serving.Go(func() {
+			if err := f.http.Serve(s.secure(l)); !errors.Is(err, http.ErrServerClosed) {
+				f.failed <- fmt.Errorf("cannot go on listening on %s: %w", l.Addr(), err)
+			}
+		})
+	}
+	return f, nil
+}
+
+// listenOn remembers addresses, which the Policy has to be strict enough for from now on.
+func (s *Server) listenOn(addresses []net.Addr) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.config().Policy.Check(addresses...); err != nil {
+		return err
+	}
+	s.addresses = append(s.addresses, addresses...)
+	return nil
+}
+
+// Failed has the reason when a listener fails.
+func (f *Front) Failed() <-chan error { return f.failed }
+
+// Close closes the listeners, gives connections a moment to take their last answer, and closes those too. Sessions are
+// Server.Drain's, which comes before.
+func (f *Front) Close() {
+	last, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	if f.http.Shutdown(last) != nil {
+		_ = f.http.Close()
+	}
+	f.serving.Wait()
+}
+
+// Abort closes the listeners and all connections that are no sessions at once.
+func (f *Front) Abort() {
+	_ = f.http.Close()
+	f.serving.Wait()
 }
 
 func (s *Server) httpServer() *http.Server {
@@ -132,8 +193,12 @@ const tooManyBody = `{"error":{"type":"overloaded","message":"too many connectio
 var tooMany = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"+
 	"Content-Type: application/json\r\nRetry-After: 1\r\nContent-Length: %d\r\n\r\n%s", len(tooManyBody), tooManyBody)
 
-// Drain refuses what is new, tells all sessions, and waits until all work has ended and its outcomes were sent. When
-// ctx ends before that, what is left is cancelled and ctx's error returned. The server is of no use afterwards.
+// drainer is an Executor that holds requests which have not begun: asked to drain, it refuses those.
+type drainer interface{ Drain() }
+
+// Drain refuses what is new, tells all sessions, has the Executor refuse what waits if it can (with a method Drain), and
+// waits until all work has ended and its outcomes were sent. When ctx ends before that, what is left is cancelled and
+// ctx's error returned. The server is of no use afterwards.
 func (s *Server) Drain(ctx context.Context) error {
 	left := time.Duration(0)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -141,6 +206,9 @@ func (s *Server) Drain(ctx context.Context) error {
 	}
 	for _, x := range s.beginDrain() {
 		x.drain(left)
+	}
+	if d, ok := s.exec.(drainer); ok {
+		d.Drain()
 	}
 	select {
 	case <-s.idle:
@@ -157,6 +225,13 @@ func (s *Server) Drain(ctx context.Context) error {
 		<-s.idle
 	}
 	return context.Cause(ctx)
+}
+
+// Abort cancels all work and ends all sessions at once, without waiting for anything. Outcomes are lost.
+func (s *Server) Abort() {
+	s.beginDrain()
+	s.haltNow(protocol.Errorf(protocol.Cancelled, "the service has stopped"))
+	s.abortSessions()
 }
 
 // beginDrain returns the sessions of the first call.

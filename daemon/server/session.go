@@ -22,7 +22,8 @@ type session struct {
 	srv      *Server
 	conn     *channel.Conn
 	id       string
-	identity string
+	caller   caller
+	identity string // the caller's
 	log      *slog.Logger
 	opened   atomic.Bool // session.open was answered; set by the reader
 	arrival  uint64      // the order of sessions; guarded by srv.mu, like turned
@@ -37,26 +38,27 @@ type session struct {
 	live     int // like work
 	ended    recentIDs
 	draining bool
+	revoked  bool             // its caller is not let in any more
 	calls    map[uint64]*call // waiting for the host's response
 	lastCall uint64
 }
 
 // openSession is GET /v1/session. It returns when the session has ended.
-func (s *Server) openSession(w http.ResponseWriter, r *http.Request, identity string) {
+func (s *Server) openSession(w http.ResponseWriter, r *http.Request, who caller) {
 	if !slices.Contains(websocket.Subprotocols(r), protocol.Subprotocol) {
 		answerFault(w, http.StatusBadRequest, protocol.Errorf(protocol.UnsupportedProtocol,
 			"the Sec-WebSocket-Protocol header must offer a supported subprotocol"), []string{protocol.Subprotocol})
 		return
 	}
-	x := s.newSession(identity)
+	x := s.newSession(who)
 	if e := s.admit(x); e != nil {
 		answerError(w, e)
 		return
 	}
 	defer s.leave(x)
-	conn, err := channel.Accept(w, r, protocol.Subprotocol, s.cfg.channel(callerOf(r)), badHandshake)
+	conn, err := channel.Accept(w, r, protocol.Subprotocol, s.config().channel(who.peer), badHandshake)
 	if err != nil {
-		s.log.Debug("cannot open a session", "error", err.Error(), "identity", identity)
+		s.log.Debug("cannot open a session", "error", err.Error(), "identity", who.identity)
 		return
 	}
 	x.start(conn)
@@ -67,10 +69,10 @@ func badHandshake(w http.ResponseWriter, status int, reason error) {
 	answerFault(w, status, protocol.Errorf(protocol.InvalidRequest, "%s", reason), nil)
 }
 
-func (s *Server) newSession(identity string) *session {
+func (s *Server) newSession(who caller) *session {
 	id := rand.Text()
 	x := &session{
-		srv: s, id: id, identity: identity, log: s.log.With("session", id, "identity", identity),
+		srv: s, id: id, caller: who, identity: who.identity, log: s.log.With("session", id, "identity", who.identity),
 		running: map[string]*execution{}, calls: map[uint64]*call{},
 	}
 	x.ctx, x.cancel = context.WithCancelCause(s.halt)
@@ -80,14 +82,23 @@ func (s *Server) newSession(identity string) *session {
 // admit counts a session before its handshake is answered, so that no more than the limit are ever open. One that has
 // not been opened by its client makes way.
 func (s *Server) admit(x *session) *protocol.Error {
+	if e := s.cfg.Admit(); e != nil {
+		return e
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := s.config()
 	switch {
 	case s.draining:
 		return errDraining()
-	case len(s.sessions)-s.turned >= s.cfg.MaxSessions && !s.turnOutSession():
+	case !now.Policy.holds(x.caller): // it changed since the request came
+		return errRevoked()
+	case s.sessionsOf.count(x.identity) >= now.MaxCallerSessions:
+		return protocol.Errorf(protocol.SessionLimit, "this caller has %d sessions open, which is the limit", now.MaxCallerSessions)
+	case len(s.sessions)-s.turned >= now.MaxSessions && !s.turnOutSession():
 		return protocol.Errorf(protocol.SessionLimit, "%d sessions are open, which is the limit", len(s.sessions)-s.turned)
 	}
+	s.sessionsOf.take(x.identity, now.MaxCallerSessions) // nobody else takes: mu is held
 	s.arrivals++
 	x.arrival = s.arrivals
 	s.sessions[x] = struct{}{}
@@ -114,6 +125,7 @@ func (s *Server) turnOutSession() bool {
 
 func (s *Server) leave(x *session) {
 	x.cancel(nil)
+	s.sessionsOf.give(x.identity)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, x)
@@ -128,6 +140,7 @@ func (x *session) start(conn *channel.Conn) {
 	x.mu.Lock()
 	x.conn = conn
 	late := x.draining
+	x.closeIfDrained() // revoked meanwhile
 	x.mu.Unlock()
 	if late {
 		x.drain(0)
@@ -137,7 +150,7 @@ func (x *session) start(conn *channel.Conn) {
 // serve reads messages until the connection ends, and then ends the session's executions.
 func (x *session) serve() {
 	x.log.Debug("session connected")
-	open := time.AfterFunc(x.srv.cfg.OpenTimeout, func() {
+	open := time.AfterFunc(x.srv.config().OpenTimeout, func() {
 		x.conn.Close(channel.ClosePolicy, "session.open did not come in time")
 	})
 	defer open.Stop()
@@ -240,7 +253,7 @@ func (x *session) open(m protocol.Message) (json.RawMessage, error) {
 		Session:  x.id,
 		Protocol: protocol.Version,
 		Server:   protocol.Party{Name: "executord", Version: x.srv.cfg.Version},
-		Limits:   x.srv.cfg.Limits,
+		Limits:   x.srv.config().Limits,
 	})
 }
 
@@ -264,9 +277,27 @@ func (x *session) drain(left time.Duration) {
 
 // closeIfDrained is called with mu held.
 func (x *session) closeIfDrained() {
-	if x.draining && x.live == 0 {
+	switch {
+	case x.conn == nil || x.live > 0:
+	case x.revoked:
+		x.conn.Close(channel.ClosePolicy, revokedText)
+	case x.draining:
 		x.conn.Close(channel.CloseGoingAway, "the service is stopping")
 	}
+}
+
+const revokedText = "this caller is not let in any more"
+
+func errRevoked() *protocol.Error { return protocol.Errorf(protocol.Unauthorized, revokedText) }
+
+// revoke cancels what runs, refuses what comes, and has the connection closed once the last outcome is queued.
+func (x *session) revoke() {
+	x.log.Warn("session ends: its caller is not let in any more")
+	x.cancel(protocol.Errorf(protocol.Cancelled, revokedText))
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.revoked = true
+	x.closeIfDrained()
 }
 
 func (x *session) abort(reason string) {

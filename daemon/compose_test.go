@@ -1,133 +1,95 @@
 package daemon
 
 import (
+	"errors"
 	"log/slog"
-	"strings"
+	"reflect"
 	"testing"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/daemon/settings"
 )
 
-// parse reads a command line.
-func parse(t *testing.T, args ...string) (settings.Settings, error) {
+// load reads settings, with a worker binary that is there.
+func load(t *testing.T, args ...string) settings.Settings {
 	t.Helper()
-	var s settings.Settings
-	parser, err := kong.New(&s, kong.Vars(settings.Defaults()), kong.Exit(func(int) { t.Error("the parser wants to exit") }))
+	l, err := settings.Load(args, []string{"EXECUTORD_WORKER_BINARY=/bin/true"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = parser.Parse(args)
-	return s, err
+	return l.Settings()
 }
 
-// The defaults are written in the tags, for the help; those of the pool are what is meant.
+// The defaults are written in the tags, for the help; those of the parts are what is meant.
 func TestDefaultsAreThoseOfThePool(t *testing.T) {
-	s, err := parse(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := load(t)
 	got, err := poolConfig(&s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := pool.Defaults()
-	if got.Workers != want.Workers || got.Queue != want.Queue || got.QueueTimeout != want.QueueTimeout ||
-		got.WorkerMaxExecutions != want.WorkerMaxExecutions || got.Limits != want.Limits || got.MaxLimits != want.MaxLimits {
+	want.Logger = nil
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("defaults are %+v, those of the pool %+v", got, want)
 	}
-	if _, err := serverConfig(&s, "1", want.MaxLimits, slog.New(slog.DiscardHandler)); err != nil {
-		t.Error(err)
+	c, err := serverConfig(&s, "1", nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(s.Listen) != 1 || s.Listen[0] != "unix:/run/executord/executord.sock" {
-		t.Errorf("listens on %q", s.Listen)
+	if c.Limits != want.MaxLimits || c.MaxMessageBytes != 32<<20 || len(c.Policy.Tokens) != 0 {
+		t.Errorf("the server gets %+v", c)
 	}
 }
 
 // Nothing is reached unless a pattern says so.
 func TestEgressSettings(t *testing.T) {
-	direct := func(args ...string) (bool, error) {
-		s, err := parse(t, args...)
-		if err != nil {
-			return false, err
-		}
+	for _, tc := range []struct {
+		args []string
+		want bool
+	}{
+		{nil, false},
+		{[]string{"--egress-allow=https://*.example.com,http://x:8080", "--egress-allow-private=10.0.0.0/8,fd00::/8"}, true},
+	} {
+		s := load(t, tc.args...)
 		c, err := poolConfig(&s, nil)
-		return c.Direct != nil, err
-	}
-	if allowed, err := direct(); allowed || err != nil {
-		t.Errorf("by default: %v, %v", allowed, err)
-	}
-	if allowed, err := direct("--egress-allow=https://*.example.com,http://x:8080", "--egress-allow-private=10.0.0.0/8,fd00::/8"); !allowed || err != nil {
-		t.Errorf("with patterns: %v, %v", allowed, err)
-	}
-	for _, args := range [][]string{
-		{"--egress-allow=example.com"},
-		{"--egress-allow=https://x/path"},
-		{"--egress-allow=https://x", "--egress-allow-private=10.0.0.1"},
-		{"--egress-allow-private=10.0.0.0/8"},
-	} {
-		if allowed, err := direct(args...); allowed || err == nil {
-			t.Errorf("%q is accepted", args)
+		if allowed := c.Direct != nil; allowed != tc.want || err != nil {
+			t.Errorf("%q: %v, %v", tc.args, allowed, err)
 		}
 	}
-	t.Setenv("EXECUTORD_EGRESS_ALLOW", "https://example.com")
-	if allowed, err := direct(); !allowed || err != nil {
-		t.Errorf("by the variable: %v, %v", allowed, err)
-	}
 }
 
-func TestFlagsAndVariables(t *testing.T) {
-	t.Setenv("EXECUTORD_WORKERS", "7")
-	t.Setenv("EXECUTORD_MAX_HEAP", "300")
-	t.Setenv("EXECUTORD_ALLOW_UID", "5,6")
-	s, err := parse(t, "--listen", "unix:/a", "--listen", "tcp://127.0.0.1:1", "--queue=3", "--default-cpu=20ms", "--max-tool-calls=9", "--log-level=debug")
+func TestSettingsReachTheParts(t *testing.T) {
+	s := load(t, "--workers=7", "--queue=3", "--default-cpu=20ms", "--max-tool-calls=9", "--max-heap=300", "--worker-max-age=2h",
+		"--heartbeat-timeout=7s", "--max-sessions=5", "--allow-uid=5,6", "--drain-grace=3s")
+	p, err := poolConfig(&s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := poolConfig(&s, nil)
+	if p.Workers != 7 || p.Queue != 3 || p.QueuePerIdentity != 3 || p.Limits.CPUMs != 20 || p.MaxLimits.HeapMiB != 300 ||
+		p.MaxLimits.ToolCalls != 9 || p.Limits.ToolCalls != 9 || p.WorkerMaxAge != 2*time.Hour || p.HeartbeatTimeout != 7*time.Second {
+		t.Errorf("the pool gets %+v", p)
+	}
+	c, err := serverConfig(&s, "1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Listen) != 2 || c.Workers != 7 || c.Queue != 3 || c.Limits.CPUMs != 20 || c.MaxLimits.HeapMiB != 300 ||
-		c.MaxLimits.ToolCalls != 9 || len(s.AllowUID) != 2 || s.LogLevel != slog.LevelDebug {
-		t.Errorf("%+v %+v", s, c)
+	if c.Limits != p.MaxLimits || c.MaxSessions != 5 || len(c.Policy.UIDs) != 2 || c.DrainGrace != 3*time.Second {
+		t.Errorf("the server gets %+v", c)
 	}
 }
 
-func TestSettingsAreRefused(t *testing.T) {
-	for _, tc := range []struct{ flag, want string }{
-		{"--default-cpu=0s", "--default-cpu"},
-		{"--default-wall=-1s", "--default-wall"},
-		{"--max-total=1us", "--max-total"},
-		{"--max-heap=0", "--max-heap"},
-		{"--max-log-lines=-3", "--max-log-lines"},
-		{"--default-timers=0", "--default-timers"},
-		{"--max-stack=9000", "largest stackKiB is 9000 KiB"},
-		{"--max-value-depth=100000", "largest valueDepth is 100000"},
-		{"--queue-per-caller=-1", "queue per identity"},
-		{"--max-sessions=0", "--max-sessions"},
-		{"--max-message=0", "--max-message"},
-		{"--max-message=33554432", "the unit is MiB"},
-		{"--ping-interval=0s", "--ping-interval"},
-		{"--drain-grace=-1s", "--drain-grace"},
-		{"--worker-binary=/nowhere/none", "worker binary"},
-	} {
-		t.Run(tc.flag, func(t *testing.T) {
-			s, err := parse(t, tc.flag)
-			if err == nil {
-				_, err = New(s, "1", slog.New(slog.DiscardHandler))
-			}
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %v, want %q in it", err, tc.want)
-			}
-		})
+// A program that embeds the service has its settings checked as those of a command line.
+func TestSettingsOfAnotherProgramAreChecked(t *testing.T) {
+	s := settings.Defaults()
+	s.WorkerBinary = "/bin/true"
+	if _, err := New(s, "1", slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
 	}
-	s, _ := parse(t)
-	s.DrainGrace = time.Second
-	if _, err := serverConfig(&s, "1", pool.Defaults().MaxLimits, nil); err != nil {
-		t.Error(err)
+	s.Workers, s.Default.HeapMiB = 0, 600
+	_, err := New(s, "1", slog.New(slog.DiscardHandler))
+	var faults settings.Faults
+	if !errors.As(err, &faults) || len(faults) != 2 {
+		t.Errorf("got %v", err)
 	}
 }

@@ -31,20 +31,20 @@ const bootTimeout = time.Minute
 // New checks the settings. It starts nothing.
 func New(s settings.Settings, version string, log *slog.Logger) (*Daemon, error) {
 	d := &Daemon{version: version, log: log}
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
 	var err error
 	if d.pool, err = poolConfig(&s, log); err != nil {
 		return nil, err
 	}
-	if d.server, err = serverConfig(&s, version, d.pool.MaxLimits, log); err != nil {
+	if d.server, err = serverConfig(&s, version, log); err != nil {
 		return nil, err
 	}
 	if d.listen, err = parseAddresses(s.Listen); err != nil {
 		return nil, err
 	}
-	if err = d.server.Policy.Check(d.listen...); err != nil {
-		return nil, err
-	}
-	d.binary, err = FindWorker(s.WorkerBinary)
+	d.binary, err = settings.FindWorker(s.WorkerBinary)
 	return d, err
 }
 

@@ -6,53 +6,33 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/executord/executord/daemon/settings"
 )
 
 // socketMode is that of unix sockets: the service's user and group may connect.
 const socketMode = 0o660
 
-// parseAddresses reads the addresses to listen on: unix:/path with an absolute path, or tcp://address:port.
+// parseAddresses reads the addresses to listen on.
 func parseAddresses(texts []string) ([]net.Addr, error) {
 	if len(texts) == 0 {
 		return nil, errors.New("cannot listen on no address")
 	}
 	var addresses []net.Addr
 	for _, text := range texts {
-		a, err := parseAddress(text)
+		a, err := settings.ParseAddress(text)
 		if err != nil {
 			return nil, fmt.Errorf("cannot listen on %s: %w", text, err)
 		}
 		addresses = append(addresses, a)
 	}
 	return addresses, nil
-}
-
-func parseAddress(text string) (net.Addr, error) {
-	if path, ok := strings.CutPrefix(text, "unix:"); ok {
-		path = strings.TrimPrefix(path, "//")
-		if !filepath.IsAbs(path) {
-			return nil, errors.New("the path of a unix socket must be absolute")
-		}
-		return &net.UnixAddr{Name: path, Net: "unix"}, nil
-	}
-	hostport, ok := strings.CutPrefix(text, "tcp://")
-	if !ok {
-		return nil, errors.New("an address begins with unix: or tcp://")
-	}
-	// An IP address and no name: what a name stands for is not the operator's word.
-	addr, err := netip.ParseAddrPort(strings.Replace(hostport, "localhost:", "127.0.0.1:", 1))
-	if err != nil {
-		return nil, errors.New("a tcp address is an IP address and a port")
-	}
-	return net.TCPAddrFromAddrPort(addr), nil
 }
 
 // listenAll opens all addresses, or none.
@@ -74,7 +54,7 @@ func closeAll(ls []net.Listener) {
 	}
 }
 
-// listen opens an address that parseAddress made.
+// listen opens an address that settings.ParseAddress made.
 func listen(address net.Addr) (net.Listener, error) {
 	if tcp, ok := address.(*net.TCPAddr); ok {
 		return net.ListenTCP("tcp", tcp)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/executord/executord/daemon/settings"
 )
 
 func socketPath(t *testing.T) string { return filepath.Join(t.TempDir(), "s") }
@@ -177,12 +179,12 @@ func TestSocketModeUnderAStrictMask(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	for _, bad := range []string{"", "unix:relative", "tcp://", "tcp://127.0.0.1", "tcp://example.com:80", "http://127.0.0.1:80", "127.0.0.1:80", "tcp://127.0.0.1:99999"} {
-		if a, err := parseAddress(bad); err == nil {
+		if a, err := settings.ParseAddress(bad); err == nil {
 			t.Errorf("%q was taken for %s", bad, a)
 		}
 	}
 	for _, good := range []string{"tcp://127.0.0.1:0", "tcp://localhost:0", "tcp://[::1]:0"} {
-		a, err := parseAddress(good)
+		a, err := settings.ParseAddress(good)
 		if err != nil {
 			t.Errorf("%q: %v", good, err)
 			continue
@@ -198,7 +200,7 @@ func TestAddresses(t *testing.T) {
 		_ = l.Close()
 	}
 	for _, same := range []string{"unix:/run/s", "unix:///run/s"} {
-		if a, err := parseAddress(same); err != nil || a.String() != "/run/s" {
+		if a, err := settings.ParseAddress(same); err != nil || a.String() != "/run/s" {
 			t.Errorf("%q: %v, %v", same, a, err)
 		}
 	}

@@ -192,7 +192,7 @@ func (c *runCommand) address(w *world) string {
 }
 
 func (c *runCommand) embedded(ctx context.Context) (executor.Executor, error) {
-	binary, err := daemon.FindWorker(c.WorkerBinary)
+	binary, err := settings.FindWorker(c.WorkerBinary)
 	if err != nil {
 		return nil, err
 	}

@@ -25,12 +25,12 @@ const (
 func main() {
 	goruntime.Relax()
 	goruntime.Headroom(64 << 20)
-	settings, err := parse(os.Args[1:])
+	loaded, err := load()
 	if err != nil {
 		fail(err, exitUsage)
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: settings.LogLevel}))
-	d, err := daemon.New(settings, version, log)
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: loaded.Settings().LogLevel}))
+	d, err := daemon.New(loaded.Settings(), version, log)
 	if err != nil {
 		fail(err, exitUsage)
 	}

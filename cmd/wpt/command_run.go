@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/executord/executord/daemon"
+	"github.com/executord/executord/daemon/settings"
 )
 
 // choice says which cases.
@@ -76,7 +76,7 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 }
 
 func (c *runCommand) execute(ctx context.Context, tree fs.FS, cases []testCase, progress io.Writer) ([]fileResult, error) {
-	binary, err := daemon.FindWorker(c.Worker)
+	binary, err := settings.FindWorker(c.Worker)
 	if err != nil {
 		return nil, err
 	}

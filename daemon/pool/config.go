@@ -56,8 +56,8 @@ func Defaults() Config {
 		Workers: cpus, Spares: 1, Queue: 4 * cpus, QueuePerIdentity: 4 * cpus, QueueTimeout: 30 * time.Second,
 		WorkerMaxExecutions: 1000, WorkerMaxAge: time.Hour, WorkerMaxGrowthBytes: 256 << 20,
 		SpawnTimeout: 10 * time.Second, HeartbeatTimeout: 5 * time.Second,
-		Limits:        limitsOf(func(f limit) int64 { return f.usual }),
-		MaxLimits:     limitsOf(func(f limit) int64 { return f.highest }),
+		Limits:        limitsOf(func(f Limit) int64 { return f.Usual }),
+		MaxLimits:     limitsOf(func(f Limit) int64 { return f.Highest }),
 		InFlightBytes: 256 << 20,
 		Logger:        slog.New(slog.DiscardHandler),
 	}
@@ -104,9 +104,9 @@ func (c *Config) Check() error {
 		faults = append(faults, fmt.Errorf("heartbeat timeout is %s, workers speak every %s", c.HeartbeatTimeout, worker.HeartbeatInterval))
 	}
 	for _, f := range limits {
-		most := *c.MaxLimits.Field(f.name)
-		between("largest "+f.name, most, f.least, f.most, f.unit)
-		between("default "+f.name, *c.Limits.Field(f.name), f.least, most, f.unit)
+		most := *c.MaxLimits.Field(f.Name)
+		between("largest "+f.Name, most, f.Least, f.Most, f.Unit)
+		between("default "+f.Name, *c.Limits.Field(f.Name), f.Least, most, f.Unit)
 	}
 	if len(faults) == 0 {
 		return nil

@@ -1,21 +1,25 @@
 package pool
 
 import (
+	"slices"
 	"time"
 
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/worker"
 )
 
-// limit is one field of protocol.Limits: the one place for its numbers. docs/limits.md says what each is for.
-type limit struct {
-	name    string
-	unit    string
-	least   int64 // that makes sense: less is raised to it
-	usual   int64 // where a request names none and the operator neither
-	highest int64 // that a request gets, where the operator does not say otherwise
-	most    int64 // that an operator may set: more is a number in the wrong unit, or more than the worker can do
+// Limit is one field of protocol.Limits: the one place for its numbers. docs/limits.md says what each is for.
+type Limit struct {
+	Name    string
+	Unit    string
+	Least   int64 // that makes sense: less is raised to it
+	Usual   int64 // where a request names none and the operator neither
+	Highest int64 // that a request gets, where the operator does not say otherwise
+	Most    int64 // that an operator may set: more is a number in the wrong unit, or more than the worker can do
 }
+
+// Limits are all of them, in the order of protocol.LimitNames.
+func Limits() []Limit { return slices.Clone(limits) }
 
 const (
 	maxMs       = int64(7 * 24 * time.Hour / time.Millisecond)
@@ -26,8 +30,7 @@ const (
 	frameMargin = 1 << 20 // of a frame beyond its largest field
 )
 
-// limits are all of them, in the order of protocol.LimitNames.
-var limits = []limit{
+var limits = []Limit{
 	{"cpuMs", "milliseconds", 1, 5_000, 60_000, maxMs},
 	{"wallMs", "milliseconds", 1, 10_000, 300_000, maxMs},
 	{"totalMs", "milliseconds", 1, 60_000, 900_000, maxMs},
@@ -49,9 +52,9 @@ var limits = []limit{
 	{"timers", "timers", 1, 10_000, 1_000_000, 1 << 24},
 }
 
-func limitsOf(value func(limit) int64) (l protocol.Limits) {
+func limitsOf(value func(Limit) int64) (l protocol.Limits) {
 	for _, f := range limits {
-		*l.Field(f.name) = value(f)
+		*l.Field(f.Name) = value(f)
 	}
 	return l
 }
@@ -59,11 +62,11 @@ func limitsOf(value func(limit) int64) (l protocol.Limits) {
 // effective is what is in force for a request that asks for l.
 func (c *Config) effective(l protocol.Limits) protocol.Limits {
 	for _, f := range limits {
-		p := l.Field(f.name)
+		p := l.Field(f.Name)
 		if *p <= 0 {
-			*p = *c.Limits.Field(f.name)
+			*p = *c.Limits.Field(f.Name)
 		}
-		*p = min(max(*p, f.least), *c.MaxLimits.Field(f.name))
+		*p = min(max(*p, f.Least), *c.MaxLimits.Field(f.Name))
 	}
 	return l
 }

@@ -1,59 +1,129 @@
 package settings
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
+	"reflect"
 	"time"
 
 	"github.com/executord/executord/daemon/egress"
-	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/protocol"
 )
 
-// Settings are what the operator of the service decides. The tags are those of github.com/alecthomas/kong.
+// Settings are what the operator of the service decides. Each field is one setting, and its tags are the only place where
+// that is declared:
+//
+//	name         of the flag
+//	env          the variable, EXECUTORD_ and the name
+//	default      as it would be written; without one the field's zero, or what auto says and derive sets
+//	auto         what the default is where it depends on the machine or on other settings
+//	unit         of a number; that of a duration is "duration"
+//	bounds       LEAST..MOST of a number or a duration, of the bytes of a text, of the entries of a list
+//	enum         the only values of a text
+//	group        of groups, or that of the struct that it stands in
+//	placeholder  for the value, in help
+//	help         one line, without the default
+//	reload       a reload of the service applies it; the rest needs a restart
+//	secret       the value is never shown
+//	limit        of protocol.Limits: unit, bounds and default are those of package pool
+//
+// What several settings must agree on is in rules.
 type Settings struct {
-	Listen       []string      `env:"EXECUTORD_LISTEN" sep:"," default:"unix:/run/executord/executord.sock" placeholder:"ADDRESS" help:"Where to listen: unix:/path or tcp://127.0.0.1:port. May be repeated. Default: ${default}"`
-	Workers      int           `env:"EXECUTORD_WORKERS" default:"${workers}" help:"Programs that run at once. Default: the number of CPUs, here ${default}"`
-	Spares       int           `name:"spare-workers" env:"EXECUTORD_SPARE_WORKERS" default:"1" help:"Worker processes beyond those, which take over at once from one that had to be ended with its program. Default: ${default}"`
-	Queue        int           `env:"EXECUTORD_QUEUE" default:"${queue}" help:"Requests that wait beyond those. Default: four for each CPU, here ${default}"`
-	QueueShare   int           `name:"queue-per-caller" env:"EXECUTORD_QUEUE_PER_CALLER" default:"0" help:"Of those, requests of one caller. Default: all"`
-	QueueTimeout time.Duration `env:"EXECUTORD_QUEUE_TIMEOUT" default:"30s" help:"How long a request waits at most. Default: ${default}"`
-	WorkerBinary string        `env:"EXECUTORD_WORKER_BINARY" placeholder:"FILE" help:"The executor-worker to run. Default: beside this program, then in PATH"`
-	WorkerRuns   int           `name:"worker-max-executions" env:"EXECUTORD_WORKER_MAX_EXECUTIONS" default:"1000" help:"A worker process is replaced after so many programs; 1 is a fresh process for each. Default: ${default}"`
+	SettingsFile string `name:"settings-file" env:"EXECUTORD_SETTINGS_FILE" group:"file" bounds:"0..4095" placeholder:"FILE" auto:"none" help:"File of variables, as systemd's EnvironmentFile has them; flags and the environment come before it"`
 
-	Default Limits `embed:"" prefix:"default-" group:"default" envprefix:"EXECUTORD_DEFAULT_"`
-	Max     Limits `embed:"" prefix:"max-" group:"max" envprefix:"EXECUTORD_MAX_"`
+	Listen      []string `name:"listen" env:"EXECUTORD_LISTEN" group:"listen" bounds:"1..16" sep:"," default:"unix:/run/executord/executord.sock" placeholder:"ADDRESS" help:"Where callers connect: unix:/path or tcp://127.0.0.1:port"`
+	AllowUID    []uint32 `name:"allow-uid" env:"EXECUTORD_ALLOW_UID" group:"listen" bounds:"0..1024" sep:"," auto:"none" placeholder:"UID" unit:"user ids" help:"Users besides root and the service's own who may use unix sockets"`
+	TokenFile   string   `name:"token-file" env:"EXECUTORD_TOKEN_FILE" group:"listen" bounds:"0..4095" auto:"none" placeholder:"FILE" help:"Bearer tokens that callers on TCP need one of: a line with a name and a secret for each. Addresses beyond this machine can be listened on only with it"`
+	AllowHost   []string `name:"allow-host" env:"EXECUTORD_ALLOW_HOST" group:"listen" bounds:"0..256" sep:"," auto:"none" placeholder:"NAME" help:"Host headers besides those of loopback that are taken on TCP, as that of a reverse proxy"`
+	AllowOrigin []string `name:"allow-origin" env:"EXECUTORD_ALLOW_ORIGIN" group:"listen" bounds:"0..256" sep:"," auto:"none" placeholder:"ORIGIN" help:"Origins of web pages that may use the service"`
 
-	Egress Egress `embed:"" prefix:"egress-" envprefix:"EXECUTORD_EGRESS_"`
+	Workers          int           `name:"workers" env:"EXECUTORD_WORKERS" group:"workers" bounds:"1..4096" unit:"programs" auto:"the number of CPUs" help:"Programs that run at once"`
+	Spares           int           `name:"spare-workers" env:"EXECUTORD_SPARE_WORKERS" group:"workers" bounds:"0..4096" unit:"processes" default:"1" help:"Worker processes beyond those, which take over at once from one that had to be ended with its program"`
+	WorkerBinary     string        `name:"worker-binary" env:"EXECUTORD_WORKER_BINARY" group:"workers" bounds:"0..4095" auto:"executor-worker beside this program, then in PATH" placeholder:"FILE" help:"The executor-worker to run"`
+	WorkerRuns       int           `name:"worker-max-executions" env:"EXECUTORD_WORKER_MAX_EXECUTIONS" group:"workers" bounds:"1..1073741824" unit:"programs" default:"1000" help:"A worker process is replaced after so many; 1 is a fresh process for each"`
+	WorkerMaxAge     time.Duration `name:"worker-max-age" env:"EXECUTORD_WORKER_MAX_AGE" group:"workers" bounds:"1s..8760h" unit:"duration" default:"1h" help:"And at this age, give or take a tenth"`
+	HeartbeatTimeout time.Duration `name:"heartbeat-timeout" env:"EXECUTORD_HEARTBEAT_TIMEOUT" group:"workers" bounds:"1s..10m" unit:"duration" default:"5s" help:"A worker process that is silent for so long is ended"`
 
-	AllowUID    []uint32 `name:"allow-uid" env:"EXECUTORD_ALLOW_UID" sep:"," placeholder:"UID" help:"Users besides root and the service's own who may use unix sockets"`
-	TokenFile   string   `name:"token-file" env:"EXECUTORD_TOKEN_FILE" placeholder:"FILE" help:"Bearer tokens that callers on TCP need one of: a line with a name and a secret for each. Addresses beyond this machine can be listened on only with it"`
-	AllowHost   []string `name:"allow-host" env:"EXECUTORD_ALLOW_HOST" sep:"," placeholder:"NAME" help:"Host headers besides those of loopback that are taken on TCP, as that of a reverse proxy"`
-	AllowOrigin []string `name:"allow-origin" env:"EXECUTORD_ALLOW_ORIGIN" sep:"," placeholder:"ORIGIN" help:"Origins of web pages that may use the service; none unless given"`
+	Queue        int           `name:"queue" env:"EXECUTORD_QUEUE" group:"queue" bounds:"0..1048576" unit:"requests" auto:"four for each of --workers" help:"Requests that wait while all workers are busy; more are refused at once"`
+	QueueShare   int           `name:"queue-per-caller" env:"EXECUTORD_QUEUE_PER_CALLER" group:"queue" bounds:"0..1048576" unit:"requests" auto:"all of --queue" help:"Of those, requests of one caller"`
+	QueueTimeout time.Duration `name:"queue-timeout" env:"EXECUTORD_QUEUE_TIMEOUT" group:"queue" bounds:"1ms..24h" unit:"duration" default:"30s" help:"How long a request waits at most"`
 
-	MaxSessions          int           `env:"EXECUTORD_MAX_SESSIONS" default:"256" help:"Sessions open at once. Default: ${default}"`
-	MaxSessionExecutions int           `env:"EXECUTORD_MAX_SESSION_EXECUTIONS" default:"64" help:"Programs of one session at once, waiting ones included. Default: ${default}"`
-	MaxMessageMiB        int           `name:"max-message" env:"EXECUTORD_MAX_MESSAGE" default:"32" placeholder:"MIB" help:"Size of one message. Default: ${default} MiB"`
-	PingInterval         time.Duration `env:"EXECUTORD_PING_INTERVAL" default:"15s" help:"How often a client is probed; silent for two of these it counts as gone. Default: ${default}"`
-	DrainGrace           time.Duration `env:"EXECUTORD_DRAIN_GRACE" default:"10s" help:"How long running programs may go on when the service stops. Default: ${default}"`
+	Default Limits `prefix:"default-" envprefix:"EXECUTORD_DEFAULT_" group:"default"`
+	Max     Limits `prefix:"max-" envprefix:"EXECUTORD_MAX_" group:"max"`
 
-	LogLevel slog.Level `env:"EXECUTORD_LOG_LEVEL" default:"info" placeholder:"LEVEL" help:"debug, info, warn or error. Default: ${default}"`
+	Egress Egress `prefix:"egress-" envprefix:"EXECUTORD_EGRESS_" group:"egress"`
+
+	MaxSessions          int           `name:"max-sessions" env:"EXECUTORD_MAX_SESSIONS" group:"sessions" bounds:"1..1048576" unit:"sessions" default:"256" help:"Sessions open at once"`
+	MaxSessionExecutions int           `name:"max-session-executions" env:"EXECUTORD_MAX_SESSION_EXECUTIONS" group:"sessions" bounds:"1..1048576" unit:"programs" default:"64" help:"Programs of one session at once, waiting ones included"`
+	MaxMessageMiB        int           `name:"max-message" env:"EXECUTORD_MAX_MESSAGE" group:"sessions" bounds:"1..1024" unit:"MiB" default:"32" help:"Size of one message"`
+	PingInterval         time.Duration `name:"ping-interval" env:"EXECUTORD_PING_INTERVAL" group:"sessions" bounds:"10ms..1h" unit:"duration" default:"15s" help:"How often a client is probed; silent for two of these it counts as gone"`
+
+	DrainGrace  time.Duration `name:"drain-grace" env:"EXECUTORD_DRAIN_GRACE" group:"stop" bounds:"1ms..24h" unit:"duration" default:"10s" help:"How long running programs may go on when the service stops"`
+	StopTimeout time.Duration `name:"stop-timeout" env:"EXECUTORD_STOP_TIMEOUT" group:"stop" bounds:"1s..48h" unit:"duration" default:"1m30s" help:"When whoever started the service kills it after asking it to stop (TimeoutStopSec of systemd); --drain-grace has to fit"`
+
+	LogLevel slog.Level `name:"log-level" env:"EXECUTORD_LOG_LEVEL" group:"log" enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"The least level that is logged: debug, info, warn or error"`
+}
+
+// groups are those of the settings, in the order of help.
+var groups = []struct{ key, title string }{
+	{"file", "Settings"},
+	{"listen", "Callers"},
+	{"workers", "Workers"},
+	{"queue", "Queue"},
+	{"default", "Limits of a program whose request names none"},
+	{"max", "The most that a request may ask for"},
+	{"egress", `Network "direct"`},
+	{"sessions", "Sessions"},
+	{"stop", "Stopping"},
+	{"log", "Log"},
+}
+
+// Limits of one program.
+type Limits struct {
+	CPU          time.Duration `limit:"cpuMs" name:"cpu" env:"CPU" help:"CPU time of a program"`
+	Wall         time.Duration `limit:"wallMs" name:"wall" env:"WALL" help:"Its own time, without waiting for tools"`
+	Total        time.Duration `limit:"totalMs" name:"total" env:"TOTAL" help:"Its time in all"`
+	HeapMiB      int64         `limit:"heapMiB" name:"heap" env:"HEAP" help:"Its JavaScript heap"`
+	BufferMiB    int64         `limit:"bufferMiB" name:"buffers" env:"BUFFERS" help:"Its ArrayBuffers and memories of WebAssembly"`
+	SlackMiB     int64         `limit:"slackMiB" name:"slack" env:"SLACK" help:"Its process beyond that at rest, twice the heap and the buffers"`
+	StackKiB     int64         `limit:"stackKiB" name:"stack" env:"STACK" help:"Its JavaScript stack"`
+	ResultBytes  int64         `limit:"resultBytes" name:"result" env:"RESULT" help:"Its encoded result"`
+	MessageBytes int64         `limit:"messageBytes" name:"tool-message" env:"TOOL_MESSAGE" help:"Arguments of one tool call, its answer, and one HTTP request"`
+	ModuleBytes  int64         `limit:"moduleBytes" name:"modules" env:"MODULES" help:"Its code and modules together"`
+	ValueDepth   int64         `limit:"valueDepth" name:"value-depth" env:"VALUE_DEPTH" help:"Nesting of one value that it gets or gives"`
+	ValueParts   int64         `limit:"valueParts" name:"value-parts" env:"VALUE_PARTS" help:"Objects and primitives in one such value"`
+	LogBytes     int64         `limit:"logBytes" name:"log" env:"LOG" help:"Text of its console lines that are kept"`
+	LogLines     int64         `limit:"logLines" name:"log-lines" env:"LOG_LINES" help:"Its console lines that are kept"`
+	ToolCalls    int64         `limit:"toolCalls" name:"tool-calls" env:"TOOL_CALLS" help:"Its tool calls"`
+	InFlight     int64         `limit:"toolCallsInFlight" name:"tool-calls-in-flight" env:"TOOL_CALLS_IN_FLIGHT" help:"Its tool calls at once; more wait for their turn"`
+	Fetches      int64         `limit:"fetches" name:"fetches" env:"FETCHES" help:"Its HTTP requests"`
+	FetchBytes   int64         `limit:"fetchBytes" name:"fetch-bytes" env:"FETCH_BYTES" help:"Bodies of its HTTP requests and responses"`
+	Timers       int64         `limit:"timers" name:"timers" env:"TIMERS" help:"Its timers that are pending"`
+}
+
+// Protocol is l as the protocol and package pool have it.
+func (l Limits) Protocol() (p protocol.Limits) {
+	v := reflect.ValueOf(l)
+	for i := range v.NumField() {
+		n := v.Field(i).Int()
+		if d, ok := v.Field(i).Interface().(time.Duration); ok {
+			n = d.Milliseconds()
+		}
+		*p.Field(v.Type().Field(i).Tag.Get("limit")) = n
+	}
+	return p
 }
 
 // Egress is what programs with network "direct" may reach.
 type Egress struct {
-	Allow        []egress.Pattern `env:"ALLOW" sep:"," placeholder:"PATTERN" help:"What programs with network \"direct\" may reach: scheme://host[:port], with *.name for all names below one, and * for any host or port. May be repeated. Default: nothing, which refuses that network"`
-	AllowPrivate []netip.Prefix   `env:"ALLOW_PRIVATE" sep:"," placeholder:"CIDR" help:"Addresses that they may reach although they are private, as 10.1.0.0/16. May be repeated"`
+	Allow        []egress.Pattern `name:"allow" env:"ALLOW" bounds:"0..1024" sep:"," auto:"nothing, which refuses that network" placeholder:"PATTERN" help:"What programs with network \"direct\" may reach: scheme://host[:port], with *.name for all names below one, and * for any host or port"`
+	AllowPrivate []netip.Prefix   `name:"allow-private" env:"ALLOW_PRIVATE" bounds:"0..1024" sep:"," auto:"none" placeholder:"CIDR" help:"Addresses that they may reach although they are private, as 10.1.0.0/16"`
 }
 
 // Fetch performs exchanges within these bounds; nil when nothing is allowed.
 func (e Egress) Fetch() (executor.Fetch, error) {
 	if len(e.Allow) == 0 {
-		if len(e.AllowPrivate) > 0 {
-			return nil, errors.New("--egress-allow-private makes exceptions for addresses, but there is no --egress-allow")
-		}
 		return nil, nil
 	}
 	c := egress.Defaults()
@@ -63,15 +133,4 @@ func (e Egress) Fetch() (executor.Fetch, error) {
 		return nil, err
 	}
 	return x.Fetch, nil
-}
-
-// Defaults are the variables of the tags that depend on the machine, and texts for the two groups of limits.
-func Defaults() map[string]string {
-	d := pool.Defaults()
-	return map[string]string{
-		"workers": fmt.Sprint(d.Workers),
-		"queue":   fmt.Sprint(d.Queue),
-		"default": "Limits where a request names none. Unless given: " + limitText(d.Limits),
-		"max":     "The most that a request may ask for. Unless given: " + limitText(d.MaxLimits),
-	}
 }

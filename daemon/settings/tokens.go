@@ -1,4 +1,4 @@
-package daemon
+package settings
 
 import (
 	"bufio"
@@ -17,16 +17,16 @@ const (
 	maxTokenNameBytes = 64
 )
 
-// readTokens reads a file of bearer tokens: a line for each, its name and its secret with space between them. Empty lines
+// ReadTokens reads a file of bearer tokens: a line for each, its name and its secret with space between them. Empty lines
 // and those that begin with '#' do not count. A name may stand there twice, so that a secret can be replaced while the old
 // one is still in use; a secret has one name. No file name means no tokens.
-func readTokens(file string) ([]server.Token, error) {
+func ReadTokens(file string) ([]server.Token, error) {
 	if file == "" {
 		return nil, nil
 	}
 	text, err := readSecretFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read --token-file: %w", err)
+		return nil, fmt.Errorf("cannot read tokens: %w", err)
 	}
 	var tokens []server.Token
 	owner := map[string]string{}
@@ -38,17 +38,17 @@ func readTokens(file string) ([]server.Token, error) {
 			continue
 		}
 		if len(fields) != 2 || !isTokenName(fields[0]) { // the line is not repeated: it may be a secret
-			return nil, fmt.Errorf("cannot read --token-file: line %d is not a name of letters, digits and ._- and a secret", n)
+			return nil, fmt.Errorf("cannot read tokens: line %d is not a name of letters, digits and ._- and a secret", n)
 		}
 		name, secret := fields[0], fields[1]
 		if other, taken := owner[secret]; taken && other != name {
-			return nil, fmt.Errorf("cannot read --token-file: %q and %q have the same secret", other, name)
+			return nil, fmt.Errorf("cannot read tokens: %q and %q have the same secret", other, name)
 		}
 		owner[secret] = name
 		tokens = append(tokens, server.Token{Name: name, Secret: secret})
 	}
 	if len(tokens) == 0 {
-		return nil, fmt.Errorf("cannot read --token-file: %s has no tokens", file)
+		return nil, fmt.Errorf("cannot read tokens: %s has no tokens", file)
 	}
 	return tokens, nil
 }

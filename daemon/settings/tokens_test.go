@@ -1,7 +1,6 @@
-package daemon
+package settings
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,7 +46,7 @@ func TestTokenFile(t *testing.T) {
 		{"too large", strings.Repeat("#\n", maxTokenFileBytes/2+1), 0o600, nil, "more than"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := readTokens(tokenFile(t, tc.text, tc.mode))
+			got, err := ReadTokens(tokenFile(t, tc.text, tc.mode))
 			if !slices.Equal(got, tc.want) || tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("got %v, %v", got, err)
 			}
@@ -56,10 +55,10 @@ func TestTokenFile(t *testing.T) {
 			}
 		})
 	}
-	if _, err := readTokens(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if _, err := ReadTokens(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("a directory: %v", err)
 	}
-	if tokens, err := readTokens(""); tokens != nil || err != nil {
+	if tokens, err := ReadTokens(""); tokens != nil || err != nil {
 		t.Errorf("no file: %v, %v", tokens, err)
 	}
 }
@@ -85,12 +84,9 @@ func TestOpenAddressesNeedTokens(t *testing.T) {
 		{"a relative path", []string{"--listen=unix:a"}, "must be absolute"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s, err := parse(t, append(tc.args, "--worker-binary=/nowhere/none")...)
-			if err == nil {
-				_, err = New(s, "1", slog.New(slog.DiscardHandler))
-			}
-			if want := tc.want; err == nil || !strings.Contains(err.Error(), map[bool]string{true: "worker binary", false: want}[want == ""]) {
-				t.Errorf("got %v", err)
+			_, err := load(tc.args...)
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
 	}

@@ -1,0 +1,35 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// workerName is the worker's binary.
+const workerName = "executor-worker"
+
+// FindWorker returns the path of the worker binary: path itself when it is not empty, else the one beside this
+// executable, else the one in PATH.
+func FindWorker(path string) (string, error) {
+	if path != "" {
+		if _, err := exec.LookPath(path); err != nil {
+			return "", fmt.Errorf("cannot use worker binary: %w", err)
+		}
+		return path, nil
+	}
+	if self, err := os.Executable(); err == nil {
+		if self, err = filepath.EvalSymlinks(self); err == nil {
+			beside := filepath.Join(filepath.Dir(self), workerName)
+			if _, err := exec.LookPath(beside); err == nil {
+				return beside, nil
+			}
+		}
+	}
+	path, err := exec.LookPath(workerName)
+	if err != nil {
+		return "", fmt.Errorf("cannot find %s beside this program or in PATH", workerName)
+	}
+	return path, nil
+}

@@ -33,25 +33,35 @@ func (p *Pool) acquire(ctx context.Context, r *run, w *waiter) (*member, error) 
 		p.countLeft()
 		return nil, nil
 	}
-	m, place, err := p.admit(w)
+	m, place, err := p.admit(r, w)
 	switch {
 	case errors.Is(err, protocol.Draining):
 		return nil, err
 	case err != nil:
-		p.emit(Event{Kind: Overload, Execution: r.execution, Identity: w.identity, Type: protocol.AsError(err).Type})
+		p.turnedAway(r, protocol.AsError(err).Type)
 		return nil, err
-	case m != nil:
+	case m != nil || place == 0:
 		return m, nil
 	}
 	return p.await(ctx, r, w, place)
 }
 
-// admit takes an idle worker or a place in the queue, from 1.
-func (p *Pool) admit(w *waiter) (m *member, place int, err error) {
+func (p *Pool) turnedAway(r *run, t protocol.Type) {
+	e := Event{Kind: Overload, Type: t}
+	r.name(&e)
+	p.emit(e)
+}
+
+// admit takes an idle worker or a place in the queue, from 1; neither for a run that the operator cancelled.
+func (p *Pool) admit(r *run, w *waiter) (m *member, place int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.drained {
+	switch {
+	case p.drained:
 		return nil, 0, drainError()
+	case r.ordered.Load() != nil:
+		p.totals.Left++
+		return nil, 0, nil
 	}
 	if p.queue.size == 0 {
 		if m := p.take(w.identity); m != nil {
@@ -79,7 +89,7 @@ func (p *Pool) overloaded() error {
 	return e
 }
 
-// await waits for the turn of w, which is queued at place.
+// await waits for the turn of w, which is queued at place. Nil without an error means that nobody waits any more.
 func (p *Pool) await(ctx context.Context, r *run, w *waiter, place int) (*member, error) {
 	if r.req.OnState != nil {
 		r.req.OnState(protocol.State{Execution: r.execution, State: protocol.StateQueued, Position: place})
@@ -100,7 +110,7 @@ func (p *Pool) await(ctx context.Context, r *run, w *waiter, place int) (*member
 			return <-w.grant, nil // just in time
 		}
 		err := protocol.Errorf(protocol.QueueTimeout, "no worker was free within %s", p.config.QueueTimeout)
-		p.emit(Event{Kind: Overload, Execution: r.execution, Identity: w.identity, Type: err.Type})
+		p.turnedAway(r, err.Type)
 		return nil, err
 	}
 }
@@ -119,9 +129,20 @@ func (p *Pool) leaveQueue(w *waiter, count *uint64) bool {
 // giveUp gives up the place of w, or the worker that it was just granted.
 func (p *Pool) giveUp(w *waiter) {
 	if !p.leaveQueue(w, &p.totals.Left) {
-		p.unassign(<-w.grant)
-		p.countLeft()
+		if m := <-w.grant; m != nil {
+			p.unassign(m)
+			p.countLeft()
+		}
 	}
+}
+
+// discharge takes w out of the queue for the operator; false when it does not wait there.
+func (p *Pool) discharge(w *waiter) bool {
+	if !p.leaveQueue(w, &p.totals.Left) {
+		return false
+	}
+	w.grant <- nil
+	return true
 }
 
 func (p *Pool) countLeft() {
@@ -130,10 +151,15 @@ func (p *Pool) countLeft() {
 	p.totals.Left++
 }
 
-// requeue puts w before everybody, for the worker that it was granted died.
-func (p *Pool) requeue(w *waiter) int {
+// requeue puts w before everybody, for the worker that it was granted died. A run that the operator cancelled gets no
+// place.
+func (p *Pool) requeue(r *run, w *waiter) (place int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if r.ordered.Load() != nil {
+		p.totals.Left++
+		return 0
+	}
 	p.queue.pushFront(w)
 	p.serve()
 	return 1

@@ -246,7 +246,7 @@ func TestGrantedAndGone(t *testing.T) {
 	busy := b.start("a", script("wait"))
 	busy.isRunning(t)
 	w := newWaiter("b")
-	if m, place, err := b.admit(w); m != nil || place != 1 || err != nil {
+	if m, place, err := b.admit(&run{}, w); m != nil || place != 1 || err != nil {
 		t.Fatalf("admitted to %v at %d, %v", m, place, err)
 	}
 	next := b.start("c", script("return 1"))

@@ -27,7 +27,9 @@ type Event struct {
 	Time      time.Time
 	Worker    string // name of the worker
 	PID       int
-	Execution string
+	Execution string // the caller's id
+	ID        string // the execution's in the pool, as in ExecutionInfo
+	Session   string
 	Identity  string
 	Type      protocol.Type
 	Reason    string        // as protocol.Error.Reason

@@ -25,6 +25,8 @@ type governor interface {
 	body(n int) bool
 	// output takes a console line.
 	output(worker.Log) (violation error)
+	// spent is what was used so far, without logs and list.
+	spent(now time.Time) account
 	// due is when the guest's clock or that of the execution runs out if nothing changes, and the ending that it is.
 	due() (time.Time, protocol.Type)
 	// end reads what the worker says that the execution came to.

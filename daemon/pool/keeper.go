@@ -237,7 +237,7 @@ func (p *Pool) obituary(m *member, r *run, kind EventKind, d death) {
 		e.PID = m.proc.PID()
 	}
 	if r != nil {
-		e.Execution = r.execution
+		r.name(&e)
 	}
 	log := p.log.With("worker", e.Worker, "pid", e.PID, "execution", e.Execution, "detail", e.Detail)
 	switch kind {

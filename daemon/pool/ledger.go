@@ -148,6 +148,12 @@ func (l *ledger) body(n int) bool {
 
 func (l *ledger) output(line worker.Log) error { return l.logs.add(line) }
 
+func (l *ledger) spent(now time.Time) account {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return account{guest: l.guest.at(now), calls: l.calls, fetches: l.fetches}
+}
+
 func (l *ledger) due() (time.Time, protocol.Type) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

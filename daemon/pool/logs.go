@@ -3,6 +3,7 @@ package pool
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,6 +132,22 @@ func (b *logbook) close(at time.Duration) []protocol.Log {
 	b.closed = true
 	b.news.Signal()
 	return lines
+}
+
+// last are copies of the last lines so far, within the bounds of what is kept.
+func (b *logbook) last() []protocol.Log {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	lines := b.lines.tail
+	if len(lines) < keptLines {
+		lines = slices.Concat(b.lines.head, lines)
+	}
+	lines = lines[max(0, len(lines)-keptLines):]
+	text := make([]protocol.Log, len(lines))
+	for i, l := range lines {
+		text[i] = l.Log
+	}
+	return lastLines(text)
 }
 
 // truncated names the bounds that lines were left out for.

@@ -54,6 +54,8 @@ type Pool struct {
 	lastFailure error     // of a start, nil once one succeeded
 	service     average   // dispatch to end
 	totals      Totals
+
+	records records
 }
 
 var _ executor.Executor = (*Pool)(nil)
@@ -72,7 +74,7 @@ func newPool(c Config, o outside) (*Pool, error) {
 	p := &Pool{
 		config: c, log: c.Logger, outside: o, prefix: rand.Text()[:10],
 		draining: make(chan struct{}), closing: make(chan struct{}), wake: make(chan struct{}, 1), ready: make(chan struct{}),
-		members: map[*member]struct{}{}, totals: newTotals(),
+		members: map[*member]struct{}{}, totals: newTotals(), records: newRecords(),
 	}
 	var err error
 	if p.measure, err = newMeasures(p, c.Meter); err != nil {
@@ -129,6 +131,14 @@ func (p *Pool) execute(ctx context.Context, r *executor.Request, spans *tracing)
 		return nil, closedError()
 	}
 	defer p.calls.Done()
+	p.records.add(run)
+	out, err := p.through(ctx, run)
+	p.records.end(run, out, err)
+	return out, err
+}
+
+// through takes a run from its arrival to its end.
+func (p *Pool) through(ctx context.Context, run *run) (*protocol.Outcome, error) {
 	m, err := p.dispatch(ctx, run)
 	if !errors.Is(err, protocol.Overloaded) {
 		p.measure.waited(ctx, p.outside.now().Sub(run.queued))
@@ -137,7 +147,7 @@ func (p *Pool) execute(ctx context.Context, r *executor.Request, spans *tracing)
 	case err != nil:
 		return nil, err
 	case m == nil:
-		return run.neverRan(cause(ctx)), nil
+		return run.neverRan(ctx), nil
 	}
 	run.supervise(ctx)
 	run.logs.read.Wait()
@@ -185,18 +195,21 @@ func (p *Pool) newRun(r *executor.Request) (*run, error) {
 	}
 	execution := r.Execution
 	if execution == "" {
-		execution = p.prefix + "-" + strconv.FormatUint(id, 10)
+		execution = p.nameOf(id)
 	}
 	return &run{
-		pool: p, id: id, execution: execution, req: r, limits: limits, govern: govern, logs: logs, message: message,
+		pool: p, id: id, execution: execution, waiter: newWaiter(r.Identity), req: r, limits: limits, govern: govern, logs: logs, message: message,
 		queued: p.outside.now(), done: make(chan struct{}),
 		exchanges: map[uint64]*exchange{}, turns: make(chan struct{}, fetchesAtOnce),
 	}, nil
 }
 
+// nameOf is the id of an execution for the operator.
+func (p *Pool) nameOf(id uint64) string { return p.prefix + "-" + strconv.FormatUint(id, 10) }
+
 // dispatch gets the run to a worker. Nil without an error means that the caller left before it ran.
 func (p *Pool) dispatch(ctx context.Context, r *run) (*member, error) {
-	w := newWaiter(r.req.Identity)
+	w := r.waiter
 	m, err := p.acquire(ctx, r, w)
 	for err == nil && m != nil {
 		if r.req.OnState != nil {
@@ -210,14 +223,23 @@ func (p *Pool) dispatch(ctx context.Context, r *run) (*member, error) {
 		if fault != nil {
 			return nil, fault
 		}
-		m, err = p.await(ctx, r, w, p.requeue(w))
+		place := p.requeue(r, w)
+		if place == 0 {
+			return nil, nil
+		}
+		m, err = p.await(ctx, r, w, place)
 	}
 	return nil, err
 }
 
-// neverRan is the outcome of a run that its caller gave up while it was queued.
-func (r *run) neverRan(reason string) *protocol.Outcome {
-	limits := r.limits
+// neverRan is the outcome of a run that its caller, or the operator, gave up while it was queued.
+func (r *run) neverRan(ctx context.Context) *protocol.Outcome {
+	limits, reason := r.limits, ""
+	if order := r.ordered.Load(); order != nil {
+		reason = *order
+	} else {
+		reason = cause(ctx)
+	}
 	return &protocol.Outcome{
 		Status: protocol.StatusError, Logs: []protocol.Log{},
 		Error: protocol.Errorf(protocol.Cancelled, "%s", reason),
@@ -231,10 +253,17 @@ func (p *Pool) report(r *run) {
 	if e == nil {
 		return
 	}
-	p.emit(Event{
-		Kind: ExecutionFailed, Worker: r.m.name, Execution: r.execution, Identity: r.req.Identity,
+	news := Event{
+		Kind: ExecutionFailed, Worker: r.m.name,
 		Type: e.Type, Reason: e.Reason, Took: p.outside.now().Sub(r.started), Layer: r.by, Late: r.late,
-	})
+	}
+	r.name(&news)
+	p.emit(news)
+}
+
+// name says in e which execution it is about.
+func (r *run) name(e *Event) {
+	e.Execution, e.ID, e.Session, e.Identity = r.execution, r.pool.nameOf(r.id), r.req.Session, r.req.Identity
 }
 
 // Drain refuses new requests and those that wait, with draining, and lets go on what runs. It does not wait for that, and

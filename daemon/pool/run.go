@@ -25,6 +25,8 @@ type run struct {
 	message   worker.Execute
 	queued    time.Time
 	trace     *tracing
+	waiter    *waiter
+	ordered   atomic.Pointer[string] // why the operator cancels it
 
 	// Set by begin, before the worker hears of the execution.
 	m           *member
@@ -46,11 +48,13 @@ type run struct {
 	unread atomic.Int64 // bytes of answers that the channel has no room for
 
 	mu        sync.Mutex
+	placed    bool     // the worker was sent the execution: m and started stay as they are
 	ended     bool     // no more frames, calls or verdicts count
 	verdict   *verdict // the pool's own; set at most once, and then the process dies
 	cancelled *verdict // set when the worker was told to cancel
-	tools     toolset  // made at the first call
-	lastTool  uint64   // number of a tool call; those of the network count apart, for tool calls may wait for their turn
+	haltedAt  time.Time
+	tools     toolset // made at the first call
+	lastTool  uint64  // number of a tool call; those of the network count apart, for tool calls may wait for their turn
 	lastCall  uint64
 
 	exchanges map[uint64]*exchange // fetches that are not at their end
@@ -84,6 +88,12 @@ func (r *run) begin(ctx context.Context, m *member) (bool, error) {
 		r.condemn(unresponsive("the worker does not read its channel"))
 	} // a channel that broke ends the run through its reader
 	r.logs.open()
+	r.mu.Lock()
+	r.placed = true
+	r.mu.Unlock()
+	if order := r.ordered.Load(); order != nil {
+		r.halt(*order)
+	}
 	return true, nil
 }
 
@@ -109,17 +119,17 @@ func (r *run) halt(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.cancelled == nil {
-		r.cancelled = &verdict{typ: protocol.Cancelled, message: reason}
+		r.cancelled, r.haltedAt = &verdict{typ: protocol.Cancelled, message: reason}, r.pool.outside.now()
 		// A queue that is full means that the worker does not read: then it is killed in time.
 		_ = r.m.conn.TrySend(worker.Cancel{ID: r.id, Reason: reason})
 	}
 }
 
-// wasCancelled is the verdict of halt, nil before it.
-func (r *run) wasCancelled() *verdict {
+// wasCancelled is the verdict of halt and when it was; nil before it.
+func (r *run) wasCancelled() (*verdict, time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.cancelled
+	return r.cancelled, r.haltedAt
 }
 
 // beat takes what a heartbeat says of this run.

@@ -33,10 +33,10 @@ func (r *run) supervise(ctx context.Context) {
 			return
 		case <-w.caller:
 			w.caller = nil
-			w.cancel(cause(ctx))
+			r.halt(cause(ctx))
 		case <-w.closing:
 			w.closing = nil
-			w.cancel("the service is shutting down")
+			r.halt("the service is shutting down")
 		case <-timer.C:
 			if w.look() {
 				<-r.done // it is being killed; the reader bounds how long that takes
@@ -62,16 +62,7 @@ func cause(ctx context.Context) string {
 type watch struct {
 	run             *run
 	caller, closing <-chan struct{}
-	cancelBy        time.Time // zero when not cancelled
 	cpuBy           time.Time // zero while the isolate's thread is within its limit
-}
-
-// cancel tells the worker, which then has its grace.
-func (w *watch) cancel(reason string) {
-	w.run.halt(reason)
-	if w.cancelBy.IsZero() {
-		w.cancelBy = w.run.pool.outside.now().Add(stopGrace)
-	}
 }
 
 // deadline is when the run is killed if nothing changes, and what for.
@@ -82,8 +73,8 @@ func (w *watch) deadline() (time.Time, *verdict) {
 	if !w.cpuBy.IsZero() && w.cpuBy.Before(by) {
 		by, v = w.cpuBy, stopped(protocol.CPUTimeout, r.limits)
 	}
-	if !w.cancelBy.IsZero() && w.cancelBy.Before(by) {
-		by, v = w.cancelBy, r.wasCancelled()
+	if cancelled, at := r.wasCancelled(); cancelled != nil && at.Add(stopGrace).Before(by) {
+		by, v = at.Add(stopGrace), cancelled
 	}
 	return by, v
 }

@@ -174,7 +174,7 @@ func (r *execution) run(m protocol.Message) (outcome *protocol.Outcome, err erro
 		return nil, err
 	}
 	p.Execution = r.id
-	req := executor.Request{Execute: *p, Identity: r.session.identity, OnState: r.onState}
+	req := executor.Request{Execute: *p, Identity: r.session.identity, Session: r.session.id, OnState: r.onState}
 	if len(p.Providers) > 0 {
 		req.Start = r.startCall
 	}

@@ -30,6 +30,9 @@ type Request struct {
 	// its connection.
 	Identity string
 
+	// Session names the caller's session for the operator; empty for none. The remote client ignores it.
+	Session string
+
 	// Call answers the program's tool calls. It is called on its own goroutine for every call, many at once; ctx ends
 	// with the execution. An error is thrown in the program: a *protocol.ThrownError as it says, any other as an Error
 	// with its text. Nil means no tools. A call that the program made is always begun, even if the program ended right

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/executord/executord/daemon/executor"
 	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/daemon/server"
 	"github.com/executord/executord/ipc/client"
-	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol/conformance"
 	"github.com/executord/executord/ipc/testbin"
 )
@@ -22,12 +22,12 @@ func TestMain(m *testing.M) { os.Exit(testbin.Main(m)) }
 // newPool is a pool of real workers.
 func newPool(t *testing.T) *pool.Pool {
 	t.Helper()
-	c := pool.Defaults()
-	c.Workers, c.Queue, c.QueuePerIdentity, c.SpawnTimeout = 2, 64, 64, time.Minute
-	binary := testbin.Worker(t) // may take its time
+	c := executor.Config{WorkerBinary: testbin.Worker(t), Workers: 2, Tune: func(c *pool.Config) {
+		c.Queue, c.QueuePerIdentity, c.SpawnTimeout = 64, 64, time.Minute
+	}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	p, err := StartPool(ctx, binary, c)
+	p, err := executor.New(ctx, c)
 	if err != nil {
 		t.Fatal(err)
 	}

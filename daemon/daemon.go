@@ -8,10 +8,10 @@ import (
 	"net"
 	"time"
 
+	"github.com/executord/executord/daemon/executor"
 	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/daemon/server"
 	"github.com/executord/executord/daemon/settings"
-	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 )
 
@@ -44,7 +44,7 @@ func New(s settings.Settings, version string, log *slog.Logger) (*Daemon, error)
 	if d.listen, err = parseAddresses(s.Listen); err != nil {
 		return nil, err
 	}
-	d.binary, err = settings.FindWorker(s.WorkerBinary)
+	d.binary, err = executor.FindWorker(s.WorkerBinary)
 	return d, err
 }
 
@@ -53,7 +53,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.log.Info("starting workers", "version", d.version, "workers", d.pool.Workers, "binary", d.binary)
 	boot, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
-	p, err := StartPool(boot, d.binary, d.pool)
+	p, err := executor.New(boot, executor.Config{WorkerBinary: d.binary, Tune: func(c *pool.Config) { *c = d.pool }})
 	if err != nil {
 		return stopped(ctx, err)
 	}

@@ -1,5 +1,5 @@
 // Package daemon composes the service: settings, worker pool, server and their lifecycle. cmd/executord runs it; another
-// program may. Executorctl uses its parts to run programs without a service.
+// program may.
 //
 // It must never import the sandbox: programs run in worker processes, which it knows by path only.
 //

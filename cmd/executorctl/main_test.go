@@ -16,8 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/executord/executord/daemon"
-	"github.com/executord/executord/daemon/pool"
+	"github.com/executord/executord/daemon/executor"
 	"github.com/executord/executord/daemon/server"
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/testbin"
@@ -58,9 +57,7 @@ func terminal(w *world) {
 // service runs a service and returns its address.
 func service(t *testing.T) string {
 	t.Helper()
-	c := pool.Defaults()
-	c.Workers = 1
-	p, err := daemon.StartPool(t.Context(), testbin.Worker(t), c)
+	p, err := executor.New(t.Context(), executor.Config{WorkerBinary: testbin.Worker(t), Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

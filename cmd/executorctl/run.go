@@ -9,11 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/executord/executord/daemon"
-	"github.com/executord/executord/daemon/pool"
+	"github.com/executord/executord/daemon/executor"
 	"github.com/executord/executord/daemon/settings"
 	"github.com/executord/executord/ipc/client"
-	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/fetch"
 	"github.com/executord/executord/ipc/protocol"
 )
@@ -192,14 +190,9 @@ func (c *runCommand) address(w *world) string {
 }
 
 func (c *runCommand) embedded(ctx context.Context) (executor.Executor, error) {
-	binary, err := settings.FindWorker(c.WorkerBinary)
+	direct, err := c.Egress.Fetch()
 	if err != nil {
 		return nil, err
 	}
-	config := pool.Defaults()
-	config.Workers = 1
-	if config.Direct, err = c.Egress.Fetch(); err != nil {
-		return nil, err
-	}
-	return daemon.StartPool(ctx, binary, config)
+	return executor.New(ctx, executor.Config{WorkerBinary: c.WorkerBinary, Workers: 1, Direct: direct})
 }

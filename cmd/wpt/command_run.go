@@ -11,8 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-
-	"github.com/executord/executord/daemon/settings"
 )
 
 // choice says which cases.
@@ -76,11 +74,7 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 }
 
 func (c *runCommand) execute(ctx context.Context, tree fs.FS, cases []testCase, progress io.Writer) ([]fileResult, error) {
-	binary, err := settings.FindWorker(c.Worker)
-	if err != nil {
-		return nil, err
-	}
-	p, err := newPool(ctx, binary, c.Jobs)
+	p, err := newPool(ctx, c.Worker, c.Jobs)
 	if err != nil {
 		return nil, err
 	}

@@ -9,9 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/executord/executord/daemon"
+	"github.com/executord/executord/daemon/executor"
 	"github.com/executord/executord/daemon/pool"
-	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/fetch"
 	"github.com/executord/executord/ipc/protocol"
 )
@@ -23,14 +22,14 @@ const defaultGrace = 80 * time.Second
 func newPool(ctx context.Context, binary string, workers int) (executor.Executor, error) {
 	const hour = int64(time.Hour / time.Millisecond)
 	const start = time.Minute
-	c := pool.Defaults()
-	c.Workers, c.Queue, c.QueuePerIdentity, c.QueueTimeout = workers, workers, workers, time.Hour
-	c.SpawnTimeout = start
-	c.MaxLimits.CPUMs, c.MaxLimits.WallMs, c.MaxLimits.TotalMs = hour, hour, hour
-	c.Limits = c.MaxLimits
 	ctx, cancel := context.WithTimeout(ctx, start)
 	defer cancel()
-	return daemon.StartPool(ctx, binary, c)
+	return executor.New(ctx, executor.Config{WorkerBinary: binary, Workers: workers, Tune: func(c *pool.Config) {
+		c.Queue, c.QueuePerIdentity, c.QueueTimeout = workers, workers, time.Hour
+		c.SpawnTimeout = start
+		c.MaxLimits.CPUMs, c.MaxLimits.WallMs, c.MaxLimits.TotalMs = hour, hour, hour
+		c.Limits = c.MaxLimits
+	}})
 }
 
 // runner runs cases.

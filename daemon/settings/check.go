@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/executord/executord/daemon/executor"
 	"github.com/executord/executord/daemon/server"
 )
 
@@ -100,7 +101,7 @@ var rules = []rule{
 	{[]string{"token-file"}, brokenTokens},
 	{[]string{"allow-host"}, func(s *Settings) string { return firstBroken(s.AllowHost, brokenHost) }},
 	{[]string{"allow-origin"}, func(s *Settings) string { return firstBroken(s.AllowOrigin, brokenOrigin) }},
-	{[]string{"worker-binary"}, func(s *Settings) string { _, err := FindWorker(s.WorkerBinary); return reasonOf(err) }},
+	{[]string{"worker-binary"}, func(s *Settings) string { _, err := executor.FindWorker(s.WorkerBinary); return reasonOf(err) }},
 	{[]string{"queue-per-caller", "queue"}, func(s *Settings) string {
 		return over(s.QueueShare > s.Queue, "it must be at most --queue, which is %d", s.Queue)
 	}},

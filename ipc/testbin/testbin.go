@@ -39,12 +39,26 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
+// MainInPath is Main for packages whose examples look for the worker as users' programs do: it is in PATH.
+func MainInPath(m *testing.M) int {
+	path, err := worker.path()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := os.Setenv("PATH", filepath.Dir(path)+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return Main(m)
+}
+
 type binary struct {
 	name, pkg, tags, cgo string
 
-	once sync.Once
-	path string
-	err  error
+	once  sync.Once
+	found string
+	err   error
 }
 
 var (
@@ -64,11 +78,16 @@ var buildDir = sync.OnceValues(func() (string, error) {
 
 func (b *binary) get(tb testing.TB) string {
 	tb.Helper()
-	b.once.Do(func() { b.path, b.err = b.find() })
-	if b.err != nil {
-		tb.Fatal(b.err)
+	path, err := b.path()
+	if err != nil {
+		tb.Fatal(err)
 	}
-	return b.path
+	return path
+}
+
+func (b *binary) path() (string, error) {
+	b.once.Do(func() { b.found, b.err = b.find() })
+	return b.found, b.err
 }
 
 func (b *binary) find() (string, error) {

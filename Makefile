@@ -58,7 +58,7 @@ bench-peers: build ## measure beside isolated-vm, workerd and quickjs from npm (
 fuzz: setup ## fuzz every decoder for FUZZTIME each (default 20s)
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz
 
-hostile: build ## attack every limit with 240 programs beside a neighbour (4 minutes; HOSTILE=pattern narrows it) and print how each ended
+hostile: build ## attack every limit with 245 programs beside a neighbour (4 minutes; HOSTILE=pattern narrows it) and print how each ended
 	EXECUTORD_HOSTILE='$(HOSTILE)' $(GO) test -count=1 -timeout 20m -v -run TestHostileProgramsHurtNobody ./daemon/e2e
 
 soak: build ## run mixed load for SOAK (default 10m) while workers and connections die, check every answer, print the figures

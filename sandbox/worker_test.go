@@ -583,6 +583,35 @@ func TestResizableBuffersAndWasmAreBounded(t *testing.T) {
 	}
 }
 
+// TestSuspendedCallsAreBounded: a program on the stack of a call that WebAssembly may suspend ends as any other, and such
+// stacks are memory.
+func TestSuspendedCallsAreBounded(t *testing.T) {
+	jspi, err := os.ReadFile("runtime/testdata/jspi.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := ready(t, testbin.Worker(t))
+	for name, c := range map[string]struct {
+		code string
+		want protocol.Type
+	}{
+		"loop":      {"await WebAssembly.promising(suspending(() => { for (;;); }).twice)()", protocol.CPUTimeout},
+		"waits":     {"await WebAssembly.promising(suspending(() => new Promise(() => {})).twice)()", protocol.Deadlock},
+		"heap":      {"await WebAssembly.promising(suspending(async () => { await 0; for (const a = [];;) a.push(new Array(1000).fill(1.5)); }).twice)()", protocol.MemoryLimit},
+		"in a tool": {"await WebAssembly.promising(suspending(() => { throw new Error('mine'); }).twice)()", protocol.Exception},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := p.run(job{code: string(jspi) + c.code, limits: func(l *worker.Limits) { l.CPU = 300 * time.Millisecond }})
+			if e.err == nil || e.err.Type != c.want {
+				t.Errorf("got %s, %v, last word %+v, want %s", e.value, e.err, e.last, c.want)
+			}
+			if e.last != nil {
+				p = ready(t, testbin.Worker(t))
+			}
+		})
+	}
+}
+
 // TestBuffersCountTogether: memories of WebAssembly, resizable and plain buffers have one limit, and end as it says without
 // the process; garbage does not count.
 func TestBuffersCountTogether(t *testing.T) {

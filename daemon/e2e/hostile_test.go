@@ -50,7 +50,7 @@ const (
 // to it, in time and with what it printed, the next execution succeeds, and the neighbour notices nothing. Afterwards the
 // service is as it was before.
 func TestHostileProgramsHurtNobody(t *testing.T) {
-	programs := choose(t, append(hostiles(t, "testdata/hostile.jsonl", 212), hostiles(t, "testdata/attacks.jsonl", 28)...))
+	programs := choose(t, append(hostiles(t, "testdata/hostile.jsonl", 217), hostiles(t, "testdata/attacks.jsonl", 28)...))
 	calm := startThree(t)
 	calm.rest()
 	resting := calm.goroutines()

@@ -88,7 +88,7 @@ type soak struct {
 }
 
 func newSoak(t *testing.T, s *service, seed uint64) *soak {
-	k := &soak{t: t, service: s, seed: seed, counts: map[string]int{}, hostile: hostiles(t, "testdata/hostile.jsonl", 212)}
+	k := &soak{t: t, service: s, seed: seed, counts: map[string]int{}, hostile: hostiles(t, "testdata/hostile.jsonl", 217)}
 	for range soakClients {
 		k.lines = append(k.lines, &line{wire: s.lay()})
 	}

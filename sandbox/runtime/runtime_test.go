@@ -100,7 +100,7 @@ func program(c testCase, network bool) guesttest.Program {
 	return guesttest.Program{
 		Network: network,
 		Code:    c.code, Providers: providers, Input: `{"n":1}`,
-		Modules: map[string]string{"helper": "export const one = 1; export default () => 2;", "hostile": hostile()},
+		Modules: map[string]string{"helper": "export const one = 1; export default () => 2;", "hostile": hostile(), "jspi": jspi()},
 	}
 }
 
@@ -127,6 +127,15 @@ var hostile = sync.OnceValue(func() string {
 		panic(err)
 	}
 	return strings.Replace(string(text), "= NAMES;", "= "+string(list)+";", 1)
+})
+
+// jspi is testdata/jspi.js.
+var jspi = sync.OnceValue(func() string {
+	text, err := os.ReadFile("testdata/jspi.js")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 })
 
 // elapsed is what differs from one run to the next.

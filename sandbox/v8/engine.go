@@ -19,13 +19,16 @@ import (
 )
 
 // Flags that every process runs V8 with. With loop unrolling on, V8 13.6 drops the stack check of some allocation
-// loops, which then ignore termination; see docs/decisions/0001-v8-and-its-binding.md.
+// loops, which then ignore termination; see docs/decisions/0001-v8-and-its-binding.md. Those after it are what V8 13.6
+// has finished or nearly so, and later versions have on; see docs/decisions/0010-later-webassembly.md for the last.
 var Flags = []string{
 	"--no-turboshaft-loop-unrolling",
 	"--no-wasm-loop-unrolling",
 	"--enable-sharedarraybuffer-per-context",
 	"--js-explicit-resource-management",
 	"--js-float16array",
+	"--experimental-wasm-jspi",
+	"--experimental-wasm-rab-integration",
 }
 
 // Gate is a lock that Go code and the C++ handlers of fatal conditions share, so that a last word never lands inside

@@ -22,17 +22,30 @@ func poolConfig(s *settings.Settings, log *slog.Logger) (pool.Config, error) {
 	return c, c.Check()
 }
 
-// serverConfig is what they mean for the server.
-func serverConfig(s *settings.Settings, version string, log *slog.Logger) (server.Config, error) {
-	tokens, err := settings.ReadTokens(s.TokenFile)
-	if err != nil {
-		return server.Config{}, err
-	}
-	return server.Config{
+// serverConfig is what they mean for the server. It reads the files that they name.
+func serverConfig(s *settings.Settings, version string, log *slog.Logger) (c server.Config, err error) {
+	c = server.Config{
 		Version: version, Limits: s.Max.Protocol(), Logger: log,
-		Policy:        server.Policy{UIDs: s.AllowUID, Hosts: s.AllowHost, Origins: s.AllowOrigin, Tokens: tokens},
-		MaxSessions:   s.MaxSessions,
-		MaxExecutions: s.MaxSessionExecutions, MaxMessageBytes: int64(s.MaxMessageMiB) << 20,
-		PingInterval: s.PingInterval, DrainGrace: s.DrainGrace,
-	}, nil
+		MaxSessions: s.MaxSessions, MaxExecutions: s.MaxSessionExecutions,
+		MaxCallerSessions: s.MaxCallerSessions, MaxCallerExecutions: s.MaxCallerExecutions,
+		MaxMessageBytes: int64(s.MaxMessageMiB) << 20,
+		PingInterval:    s.PingInterval, DrainGrace: s.DrainGrace,
+	}
+	if c.Certificate, err = settings.ReadCertificate(s.TLSCert, s.TLSKey); err != nil {
+		return c, err
+	}
+	c.Policy, err = policy(s)
+	return c, err
+}
+
+func policy(s *settings.Settings) (p server.Policy, err error) {
+	p = server.Policy{UIDs: s.AllowUID, Hosts: s.AllowHost, Origins: s.AllowOrigin}
+	if p.GIDs, err = settings.GroupIDs(s.AllowGroup); err != nil {
+		return p, err
+	}
+	if p.Tokens, err = settings.ReadTokens(s.TokenFile); err != nil {
+		return p, err
+	}
+	p.ClientCAs, err = settings.ReadCAs(s.TLSClientCA)
+	return p, err
 }

@@ -1,10 +1,14 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -97,8 +101,17 @@ type rule struct {
 }
 
 var rules = []rule{
-	{[]string{"listen", "token-file"}, brokenListen},
+	{[]string{"listen", "token-file", "tls-client-ca"}, brokenListen},
 	{[]string{"token-file"}, brokenTokens},
+	{[]string{"allow-group"}, func(s *Settings) string { _, err := GroupIDs(s.AllowGroup); return reasonOf(err) }},
+	{[]string{"tls-cert", "tls-key"}, func(s *Settings) string { _, err := ReadCertificate(s.TLSCert, s.TLSKey); return reasonOf(err) }},
+	{[]string{"tls-key", "tls-cert"}, func(s *Settings) string {
+		return over(s.TLSKey != "" && s.TLSCert == "", "there is no --tls-cert for it")
+	}},
+	{[]string{"tls-client-ca"}, func(s *Settings) string { _, err := ReadCAs(s.TLSClientCA); return reasonOf(err) }},
+	{[]string{"tls-client-ca", "tls-cert"}, func(s *Settings) string {
+		return over(s.TLSClientCA != "" && s.TLSCert == "", "callers can show certificates only where there is a --tls-cert")
+	}},
 	{[]string{"allow-host"}, func(s *Settings) string { return firstBroken(s.AllowHost, brokenHost) }},
 	{[]string{"allow-origin"}, func(s *Settings) string { return firstBroken(s.AllowOrigin, brokenOrigin) }},
 	{[]string{"worker-binary"}, func(s *Settings) string { _, err := executor.FindWorker(s.WorkerBinary); return reasonOf(err) }},
@@ -108,9 +121,14 @@ var rules = []rule{
 	{[]string{"egress-allow-private", "egress-allow"}, func(s *Settings) string {
 		return over(len(s.Egress.AllowPrivate) > 0 && len(s.Egress.Allow) == 0, "it makes exceptions for addresses, but there is no --egress-allow")
 	}},
-	{[]string{"drain-grace", "stop-timeout"}, func(s *Settings) string {
+	{[]string{"drain-grace", "drain-delay", "stop-timeout"}, func(s *Settings) string {
+		if s.DrainDelay > 0 {
+			return over(s.DrainDelay+s.DrainGrace >= s.StopTimeout, "with --drain-delay, which is %s, it must be shorter than --stop-timeout, which is %s",
+				durationText(s.DrainDelay), durationText(s.StopTimeout))
+		}
 		return over(s.DrainGrace >= s.StopTimeout, "it must be shorter than --stop-timeout, which is %s", durationText(s.StopTimeout))
 	}},
+	{[]string{"state-dir"}, func(s *Settings) string { return brokenFolder(s.StateDir) }},
 }
 
 // limitRules hold each default to its maximum.
@@ -170,7 +188,7 @@ func brokenListen(s *Settings) string {
 	seen := map[string]bool{}
 	return firstBroken(s.Listen, func(text string) string {
 		a, err := ParseAddress(text)
-		if err == nil && s.TokenFile == "" { // what is wrong with the file is another fault
+		if err == nil && s.TokenFile == "" && s.TLSClientCA == "" { // what is wrong with the file is another fault
 			err = server.Policy{}.Check(a)
 		}
 		if err != nil {
@@ -186,6 +204,23 @@ func brokenListen(s *Settings) string {
 func anyPort(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && tcp.Port == 0
+}
+
+// brokenFolder takes one that is not there yet, too.
+func brokenFolder(path string) string {
+	if path == "" {
+		return ""
+	}
+	info, err := os.Stat(path)
+	switch {
+	case !filepath.IsAbs(path):
+		return "it must be absolute"
+	case errors.Is(err, fs.ErrNotExist):
+		return ""
+	case err != nil:
+		return err.Error()
+	}
+	return over(!info.IsDir(), "it is no folder")
 }
 
 // brokenHost takes what a Host header has before its port.

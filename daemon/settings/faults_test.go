@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/executord/executord/ipc/testcert"
 )
 
 // load reads a command line in an environment where there is a worker.
@@ -26,6 +28,9 @@ func writeFile(t *testing.T, text string) string {
 // TestFaults has a row for each kind of fault. Each is told with its flag, its variable and its value.
 func TestFaults(t *testing.T) {
 	tokens := tokenFile(t, "ci short\n", 0o600)
+	ca := testcert.New(t)
+	pair, other := ca.Server("a"), ca.Server("b")
+	cert, key, otherKey := tokenFile(t, string(pair.Cert), 0o644), tokenFile(t, string(pair.Key), 0o600), tokenFile(t, string(other.Key), 0o600)
 	for _, tc := range []struct {
 		name string
 		args []string
@@ -64,6 +69,17 @@ func TestFaults(t *testing.T) {
 		{"maximum below the default", []string{"--default-cpu=2s", "--max-cpu=1s"}, "default-cpu", "at most --max-cpu, which is 1s"},
 		{"share over the whole", []string{"--queue=5", "--queue-per-caller=6"}, "queue-per-caller", "at most --queue, which is 5"},
 		{"grace over the stop timeout", []string{"--drain-grace=2m"}, "drain-grace", "shorter than --stop-timeout, which is 1m30s"},
+		{"delay and grace over the stop timeout", []string{"--drain-delay=1m", "--drain-grace=30s"}, "drain-grace", "with --drain-delay, which is 1m, it must be shorter than --stop-timeout"},
+		{"group that is not there", []string{"--allow-group=0,no-such-group"}, "allow-group", `there is no group "no-such-group"`},
+		{"state folder that is none", []string{"--state-dir=/etc/passwd"}, "state-dir", "no folder"},
+		{"relative state folder", []string{"--state-dir=state"}, "state-dir", "must be absolute"},
+		{"certificate without a key", []string{"--tls-cert=" + cert}, "tls-cert", "no --tls-key"},
+		{"key without a certificate", []string{"--tls-key=" + key}, "tls-key", "no --tls-cert"},
+		{"key of another certificate", []string{"--tls-cert=" + cert, "--tls-key=" + otherKey}, "tls-cert", "private key does not match"},
+		{"key that everybody may read", []string{"--tls-cert=" + cert, "--tls-key=" + cert}, "tls-cert", "open to every user"},
+		{"client CA without TLS", []string{"--tls-client-ca=" + cert}, "tls-client-ca", "only where there is a --tls-cert"},
+		{"client CA that is none", []string{"--tls-cert=" + cert, "--tls-key=" + key, "--tls-client-ca=" + key}, "tls-client-ca", "certificates only"},
+		{"client CA that is empty", []string{"--tls-cert=" + cert, "--tls-key=" + key, "--tls-client-ca=/dev/null"}, "tls-client-ca", "no regular file"},
 		{"worker that is not there", []string{"--worker-binary=/nowhere/none"}, "worker-binary", "no such file"},
 		{"worker that cannot run", []string{"--worker-binary=/etc/passwd"}, "worker-binary", "permission denied"},
 		{"token file that is not there", []string{"--token-file=/nowhere/none"}, "token-file", "no such file"},

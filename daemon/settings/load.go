@@ -94,6 +94,15 @@ func (r *resolved) derive() {
 	if r.byDefault("queue-per-caller") {
 		s.QueueShare = s.Queue
 	}
+	if r.byDefault("allow-group") {
+		s.AllowGroup = usualGroups()
+	}
+	if r.byDefault("max-caller-sessions") {
+		s.MaxCallerSessions = s.MaxSessions
+	}
+	if r.byDefault("max-caller-executions") {
+		s.MaxCallerExecutions = min(max(s.MaxSessions, 0)*max(s.MaxSessionExecutions, 0), int(find("max-caller-executions").most))
+	}
 	usual, most := reflect.ValueOf(&s.Default).Elem(), reflect.ValueOf(&s.Max).Elem()
 	for i := range usual.NumField() { // a lower maximum lowers a default that nobody set
 		if name := "default-" + usual.Type().Field(i).Tag.Get("name"); r.byDefault(name) {

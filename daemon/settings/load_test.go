@@ -103,7 +103,7 @@ func TestSettingAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"name":"drain-grace","variable":"EXECUTORD_DRAIN_GRACE","group":"stop","value":"20s","default":"10s","unit":"duration",` +
-		`"source":"flag","reloadable":false,"changedSinceBoot":false,"help":"How long running programs may go on when the service stops"}`
+		`"source":"flag","reloadable":true,"changedSinceBoot":false,"help":"How long running programs may go on when the service stops"}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

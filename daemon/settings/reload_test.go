@@ -41,7 +41,7 @@ func TestReload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Changes{[]string{"queue", "queue-per-caller"}, []string{"max-sessions"}}); !reflect.DeepEqual(changes, want) {
+	if want := (Changes{[]string{"queue", "queue-per-caller"}, []string{"max-sessions", "max-caller-sessions", "max-caller-executions"}}); !reflect.DeepEqual(changes, want) {
 		t.Errorf("changes are %+v, want %+v", changes, want)
 	}
 	if applied.Queue != 5 || applied.QueueShare != 5 || applied.MaxSessions != 3 || !reflect.DeepEqual(applied, l.Settings()) {

@@ -33,10 +33,14 @@ type Settings struct {
 	SettingsFile string `name:"settings-file" env:"EXECUTORD_SETTINGS_FILE" group:"file" bounds:"0..4095" placeholder:"FILE" auto:"none" help:"File of variables, as systemd's EnvironmentFile has them; flags and the environment come before it"`
 
 	Listen      []string `name:"listen" env:"EXECUTORD_LISTEN" group:"listen" bounds:"1..16" sep:"," default:"unix:/run/executord/executord.sock" placeholder:"ADDRESS" help:"Where callers connect: unix:/path or tcp://127.0.0.1:port"`
-	AllowUID    []uint32 `name:"allow-uid" env:"EXECUTORD_ALLOW_UID" group:"listen" bounds:"0..1024" sep:"," auto:"none" placeholder:"UID" unit:"user ids" help:"Users besides root and the service's own who may use unix sockets"`
-	TokenFile   string   `name:"token-file" env:"EXECUTORD_TOKEN_FILE" group:"listen" bounds:"0..4095" auto:"none" placeholder:"FILE" help:"Bearer tokens that callers on TCP need one of: a line with a name and a secret for each. Addresses beyond this machine can be listened on only with it"`
-	AllowHost   []string `name:"allow-host" env:"EXECUTORD_ALLOW_HOST" group:"listen" bounds:"0..256" sep:"," auto:"none" placeholder:"NAME" help:"Host headers besides those of loopback that are taken on TCP, as that of a reverse proxy"`
-	AllowOrigin []string `name:"allow-origin" env:"EXECUTORD_ALLOW_ORIGIN" group:"listen" bounds:"0..256" sep:"," auto:"none" placeholder:"ORIGIN" help:"Origins of web pages that may use the service"`
+	AllowUID    []uint32 `name:"allow-uid" env:"EXECUTORD_ALLOW_UID" group:"listen" bounds:"0..1024" sep:"," auto:"none" placeholder:"UID" unit:"user ids" reload:"" help:"Users besides root and the service's own who may use unix sockets"`
+	AllowGroup  []string `name:"allow-group" env:"EXECUTORD_ALLOW_GROUP" group:"listen" bounds:"0..1024" sep:"," auto:"executord, where there is such a group" placeholder:"GROUP" reload:"" help:"Groups, by name or number, whose members may use unix sockets; the sockets belong to the first"`
+	TokenFile   string   `name:"token-file" env:"EXECUTORD_TOKEN_FILE" group:"listen" bounds:"0..4095" auto:"none" placeholder:"FILE" reload:"" help:"Bearer tokens that callers on TCP need one of: a line with a name and a secret for each. Addresses beyond this machine can be listened on only with it, or with --tls-client-ca"`
+	TLSCert     string   `name:"tls-cert" env:"EXECUTORD_TLS_CERT" group:"listen" bounds:"0..4095" auto:"none, and TCP is not encrypted" placeholder:"FILE" reload:"" help:"Certificate of the service in PEM, with those between it and its CA; with it TCP speaks TLS, and only that"`
+	TLSKey      string   `name:"tls-key" env:"EXECUTORD_TLS_KEY" group:"listen" bounds:"0..4095" auto:"none" placeholder:"FILE" reload:"" help:"Its private key in PEM"`
+	TLSClientCA string   `name:"tls-client-ca" env:"EXECUTORD_TLS_CLIENT_CA" group:"listen" bounds:"0..4095" auto:"none" placeholder:"FILE" reload:"" help:"CA certificates in PEM; with them every caller on TCP needs a certificate of one, whose name becomes its identity"`
+	AllowHost   []string `name:"allow-host" env:"EXECUTORD_ALLOW_HOST" group:"listen" bounds:"0..256" sep:"," auto:"none" placeholder:"NAME" reload:"" help:"Host headers besides those of loopback that are taken on TCP, as that of a reverse proxy"`
+	AllowOrigin []string `name:"allow-origin" env:"EXECUTORD_ALLOW_ORIGIN" group:"listen" bounds:"0..256" sep:"," auto:"none" placeholder:"ORIGIN" reload:"" help:"Origins of web pages that may use the service"`
 
 	Workers          int           `name:"workers" env:"EXECUTORD_WORKERS" group:"workers" bounds:"1..4096" unit:"programs" auto:"the number of CPUs" help:"Programs that run at once"`
 	Spares           int           `name:"spare-workers" env:"EXECUTORD_SPARE_WORKERS" group:"workers" bounds:"0..4096" unit:"processes" default:"1" help:"Worker processes beyond those, which take over at once from one that had to be ended with its program"`
@@ -54,15 +58,19 @@ type Settings struct {
 
 	Egress Egress `prefix:"egress-" envprefix:"EXECUTORD_EGRESS_" group:"egress"`
 
-	MaxSessions          int           `name:"max-sessions" env:"EXECUTORD_MAX_SESSIONS" group:"sessions" bounds:"1..1048576" unit:"sessions" default:"256" help:"Sessions open at once"`
-	MaxSessionExecutions int           `name:"max-session-executions" env:"EXECUTORD_MAX_SESSION_EXECUTIONS" group:"sessions" bounds:"1..1048576" unit:"programs" default:"64" help:"Programs of one session at once, waiting ones included"`
+	MaxSessions          int           `name:"max-sessions" env:"EXECUTORD_MAX_SESSIONS" group:"sessions" bounds:"1..1048576" unit:"sessions" default:"256" reload:"" help:"Sessions open at once"`
+	MaxSessionExecutions int           `name:"max-session-executions" env:"EXECUTORD_MAX_SESSION_EXECUTIONS" group:"sessions" bounds:"1..1048576" unit:"programs" default:"64" reload:"" help:"Programs of one session at once, waiting ones included"`
+	MaxCallerSessions    int           `name:"max-caller-sessions" env:"EXECUTORD_MAX_CALLER_SESSIONS" group:"sessions" bounds:"1..1048576" unit:"sessions" auto:"all of --max-sessions" reload:"" help:"Sessions of one caller open at once"`
+	MaxCallerExecutions  int           `name:"max-caller-executions" env:"EXECUTORD_MAX_CALLER_EXECUTIONS" group:"sessions" bounds:"1..1048576" unit:"programs" auto:"what all sessions may have" reload:"" help:"Programs of one caller at once, over all its sessions and single requests"`
 	MaxMessageMiB        int           `name:"max-message" env:"EXECUTORD_MAX_MESSAGE" group:"sessions" bounds:"1..1024" unit:"MiB" default:"32" help:"Size of one message"`
-	PingInterval         time.Duration `name:"ping-interval" env:"EXECUTORD_PING_INTERVAL" group:"sessions" bounds:"10ms..1h" unit:"duration" default:"15s" help:"How often a client is probed; silent for two of these it counts as gone"`
+	PingInterval         time.Duration `name:"ping-interval" env:"EXECUTORD_PING_INTERVAL" group:"sessions" bounds:"10ms..1h" unit:"duration" default:"15s" reload:"" help:"How often a client is probed; silent for two of these it counts as gone"`
 
-	DrainGrace  time.Duration `name:"drain-grace" env:"EXECUTORD_DRAIN_GRACE" group:"stop" bounds:"1ms..24h" unit:"duration" default:"10s" help:"How long running programs may go on when the service stops"`
-	StopTimeout time.Duration `name:"stop-timeout" env:"EXECUTORD_STOP_TIMEOUT" group:"stop" bounds:"1s..48h" unit:"duration" default:"1m30s" help:"When whoever started the service kills it after asking it to stop (TimeoutStopSec of systemd); --drain-grace has to fit"`
+	DrainDelay  time.Duration `name:"drain-delay" env:"EXECUTORD_DRAIN_DELAY" group:"stop" bounds:"0s..1h" unit:"duration" default:"0s" reload:"" help:"How long callers are still served when the service stops, while /readyz turns them away: what a load balancer needs to notice"`
+	DrainGrace  time.Duration `name:"drain-grace" env:"EXECUTORD_DRAIN_GRACE" group:"stop" bounds:"1ms..24h" unit:"duration" default:"10s" reload:"" help:"How long running programs may go on when the service stops"`
+	StopTimeout time.Duration `name:"stop-timeout" env:"EXECUTORD_STOP_TIMEOUT" group:"stop" bounds:"1s..48h" unit:"duration" default:"1m30s" reload:"" help:"When whoever started the service kills it after asking it to stop (TimeoutStopSec of systemd); --drain-delay and --drain-grace have to fit"`
+	StateDir    string        `name:"state-dir" env:"EXECUTORD_STATE_DIR" group:"stop" bounds:"0..4095" auto:"none" placeholder:"DIR" help:"Folder for what outlives a restart: a maintenance that is asked to"`
 
-	LogLevel slog.Level `name:"log-level" env:"EXECUTORD_LOG_LEVEL" group:"log" enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"The least level that is logged: debug, info, warn or error"`
+	LogLevel slog.Level `name:"log-level" env:"EXECUTORD_LOG_LEVEL" group:"log" enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" reload:"" help:"The least level that is logged: debug, info, warn or error"`
 }
 
 // groups are those of the settings, in the order of help.

@@ -5,15 +5,17 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/executord/executord/daemon/server"
 )
 
-// Bounds of a file of tokens.
+// Bounds of a file of tokens or certificates, and of the name of a token.
 const (
-	maxTokenFileBytes = 1 << 20
+	maxSmallFileBytes = 1 << 20
 	maxTokenNameBytes = 64
 )
 
@@ -24,7 +26,7 @@ func ReadTokens(file string) ([]server.Token, error) {
 	if file == "" {
 		return nil, nil
 	}
-	text, err := readSecretFile(file)
+	text, err := readRegularFile(file, everybody)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read tokens: %w", err)
 	}
@@ -53,9 +55,12 @@ func ReadTokens(file string) ([]server.Token, error) {
 	return tokens, nil
 }
 
-// readSecretFile refuses a file that every user may read.
-func readSecretFile(file string) ([]byte, error) {
-	f, err := os.Open(file)
+// everybody is the part of a file's mode that is about all users.
+const everybody fs.FileMode = 0o007
+
+// readRegularFile reads a file of bounded size. One whose mode has any of the bits that are not wanted is refused.
+func readRegularFile(file string, unwanted fs.FileMode) ([]byte, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not keep the service waiting
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +71,12 @@ func readSecretFile(file string) ([]byte, error) {
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file", file)
-	case info.Mode().Perm()&0o007 != 0:
+	case info.Mode().Perm()&unwanted != 0:
 		return nil, fmt.Errorf("%s is open to every user: its mode is %s", file, info.Mode().Perm())
-	case info.Size() > maxTokenFileBytes:
-		return nil, fmt.Errorf("%s has more than %d bytes", file, maxTokenFileBytes)
+	case info.Size() > maxSmallFileBytes:
+		return nil, fmt.Errorf("%s has more than %d bytes", file, maxSmallFileBytes)
 	}
-	return io.ReadAll(io.LimitReader(f, maxTokenFileBytes))
+	return io.ReadAll(io.LimitReader(f, maxSmallFileBytes))
 }
 
 func isTokenName(name string) bool {

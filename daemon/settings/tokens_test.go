@@ -43,7 +43,7 @@ func TestTokenFile(t *testing.T) {
 		{"a long name", strings.Repeat("n", maxTokenNameBytes+1) + " " + secretB, 0o600, nil, "line 1"},
 		{"nothing", "# none yet\n", 0o600, nil, "has no tokens"},
 		{"open to all", "a " + secretA, 0o644, nil, "open to every user"},
-		{"too large", strings.Repeat("#\n", maxTokenFileBytes/2+1), 0o600, nil, "more than"},
+		{"too large", strings.Repeat("#\n", maxSmallFileBytes/2+1), 0o600, nil, "more than"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := ReadTokens(tokenFile(t, tc.text, tc.mode))

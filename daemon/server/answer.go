@@ -41,6 +41,12 @@ type faultBody struct {
 // answerError writes e as a JSON body with the status that fits its type.
 func answerError(w http.ResponseWriter, e *protocol.Error) { answerFault(w, statusOf(e.Type), e, nil) }
 
+// turnAway is answerError for what is not run.
+func (s *Server) turnAway(w http.ResponseWriter, e *protocol.Error) {
+	s.stats.notRun.add(e)
+	answerError(w, e)
+}
+
 func answerFault(w http.ResponseWriter, status int, e *protocol.Error, supported []string) {
 	if e.RetryAfterMs > 0 {
 		seconds := (e.RetryAfterMs + 999) / 1000

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
 	"time"
+
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/executord/executord/ipc/client/channel"
 	"github.com/executord/executord/ipc/protocol"
@@ -20,6 +23,10 @@ type Config struct {
 	Policy      Policy
 	Certificate *tls.Certificate // with it TCP speaks TLS, and only that; nil means plain
 	Logger      *slog.Logger     // default discards
+
+	Meter   metric.MeterProvider // gets what docs/telemetry.md lists; nil costs nothing. It can serve one Server only
+	Metrics http.Handler         // answers GET /metrics; nil means that there is nothing
+	traffic *channel.Traffic
 
 	// Ready says why /readyz turns callers away, Admit why no new session and no new execution is taken; nil errors where
 	// nothing is wrong, and nil funcs mean always. They are asked often, by several goroutines at once.
@@ -153,6 +160,7 @@ func (c Config) channel(p peer) channel.Config {
 		MaxMessageBytes: c.MaxMessageBytes,
 		QueueBytes:      c.QueueBytes,
 		PingInterval:    c.PingInterval,
+		Traffic:         c.traffic,
 		WriteStall:      c.WriteStall,
 		// On one machine compression costs more than it saves. It is safe: what comes out of decompression is bounded by
 		// MaxMessageBytes too, see channel.Conn.Receive.

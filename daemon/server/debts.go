@@ -68,6 +68,13 @@ func (d *debts) worst() (of *session, most *debt) {
 	return of, most
 }
 
+// sum is the debt of all sessions in bytes.
+func (d *debts) sum() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.total
+}
+
 // owed is the debt of one session in bytes.
 func (d *debts) owed(x *session) int64 {
 	d.mu.Lock()

@@ -128,12 +128,11 @@ func (r *execution) serve(m protocol.Message) {
 	if err != nil {
 		x.finish(r, false)
 		r.settle()
-		e := protocol.AsError(err)
-		x.log.Debug("execution refused", "execution", r.id, "type", string(e.Type))
-		x.answerError(m.ID, e)
+		logEnd(x.log, r.id, nil, err)
+		x.answerError(m.ID, protocol.AsError(err))
 		return
 	}
-	x.log.Debug("execution ended", "execution", r.id, "status", string(outcome.Status), "totalMs", outcome.Stats.TotalMs)
+	logEnd(x.log, r.id, outcome, nil)
 	text := x.outcomeText(m.ID, outcome)
 	defer x.owe(text.Len())() // before finish, so that no execution begins in between
 	x.finish(r, true)

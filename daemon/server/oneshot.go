@@ -15,21 +15,25 @@ import (
 // executeOnce is POST /v1/execute: one execution without tools. A client that leaves cancels it.
 func (s *Server) executeOnce(w http.ResponseWriter, r *http.Request, who caller) {
 	if e := s.beginRequest(who.identity); e != nil {
-		answerError(w, e)
+		s.turnAway(w, e)
 		return
 	}
 	defer s.endRequest(who.identity)
 	body, status, e := s.readBody(w, r)
 	if e != nil {
+		s.stats.notRun.add(e)
 		answerFault(w, status, e, nil)
 		return
 	}
+	s.traffic.Received.Count(len(body))
 	outcome, e := s.runOnce(r.Context(), body, who.identity)
 	if e != nil {
-		answerError(w, e)
+		s.turnAway(w, e)
 		return
 	}
-	answerText(w, http.StatusOK, append(protocol.AppendOutcome(nil, outcome), '\n'), s.cfg.WriteStall)
+	text := append(protocol.AppendOutcome(nil, outcome), '\n')
+	s.traffic.Sent.Count(len(text))
+	answerText(w, http.StatusOK, text, s.cfg.WriteStall)
 }
 
 func (s *Server) runOnce(ctx context.Context, body []byte, identity string) (*protocol.Outcome, *protocol.Error) {
@@ -49,7 +53,11 @@ func (s *Server) runOnce(ctx context.Context, body []byte, identity string) (*pr
 	defer cancel(nil)
 	stop := context.AfterFunc(s.halt, func() { cancel(context.Cause(s.halt)) })
 	defer stop()
+	if p.Execution == "" {
+		p.Execution = "x-" + randomID()
+	}
 	outcome, err := s.exec.Execute(ctx, executor.Request{Execute: *p, Identity: identity})
+	logEnd(s.log.With("identity", identity), p.Execution, outcome, err)
 	if err != nil {
 		return nil, protocol.AsError(err)
 	}

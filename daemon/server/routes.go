@@ -20,6 +20,7 @@ var routes = []route{
 	{"/v1/execute", []string{http.MethodPost}, (*Server).executeOnce},
 	{"/healthz", []string{http.MethodGet, http.MethodHead}, (*Server).health},
 	{"/readyz", []string{http.MethodGet, http.MethodHead}, (*Server).ready},
+	{"/metrics", []string{http.MethodGet, http.MethodHead}, (*Server).page},
 }
 
 // ServeHTTP answers one request.
@@ -49,6 +50,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			protocol.Errorf(protocol.UnknownMethod, "%s takes %s", to.path, strings.Join(to.methods, ", ")), nil)
 		return
 	}
+	nothingAt(w, r)
+}
+
+func nothingAt(w http.ResponseWriter, r *http.Request) {
 	answerError(w, protocol.Errorf(protocol.UnknownMethod, "there is nothing at %.100q", r.URL.Path))
 }
 

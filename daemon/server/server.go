@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/executord/executord/ipc/client/channel"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 )
@@ -25,8 +26,10 @@ type Server struct {
 	stats struct {
 		ignored, connections atomic.Int64
 		refused              map[Reason]*atomic.Int64 // the map itself never changes
+		notRun               tally
 	}
 
+	traffic    channel.Traffic
 	debts      debts
 	resting    resting
 	throttle   *throttle
@@ -47,11 +50,14 @@ type Server struct {
 
 // Stats are counters for telemetry.
 type Stats struct {
-	Sessions    int   // open now
-	Connections int64 // open now, sessions excluded
-	Ignored     int64 // responses of hosts that nobody waited for
+	Sessions    int    // open now
+	Connections int64  // open now, sessions excluded
+	Ignored     int64  // responses of hosts that nobody waited for
+	Began       uint64 // sessions, in all
+	OwedBytes   int64  // of outcomes that wait for room in the queues of their sessions
 
-	Refused map[Reason]int64 // requests that the Policy refused; has every Reason
+	Refused map[Reason]int64        // requests that the Policy refused; has every Reason
+	NotRun  map[protocol.Type]int64 // requests that were answered with an error; has every Type that says why nothing ran
 }
 
 // New makes a Server of exec, which it does not close.
@@ -70,12 +76,18 @@ func New(exec executor.Executor, cfg Config) (*Server, error) {
 		throttle: newThrottle(time.Now),
 		sessions: map[*session]struct{}{}, idle: make(chan struct{}),
 	}
-	s.current.Store(&cfg)
+	s.cfg.traffic = &s.traffic
+	current := s.cfg
+	s.current.Store(&current)
+	s.stats.notRun = newTally()
 	s.stats.refused = map[Reason]*atomic.Int64{}
 	for _, r := range Reasons() {
 		s.stats.refused[r] = &atomic.Int64{}
 	}
 	s.halt, s.haltNow = context.WithCancelCause(context.Background())
+	if err := s.measure(cfg.Meter); err != nil {
+		return nil, fmt.Errorf("cannot measure: %w", err)
+	}
 	return s, nil
 }
 
@@ -88,7 +100,10 @@ func (s *Server) Stats() Stats {
 	defer s.mu.Unlock()
 	now := Stats{
 		Sessions: len(s.sessions), Connections: s.stats.connections.Load(), Ignored: s.stats.ignored.Load(),
-		Refused: map[Reason]int64{},
+		Began: s.arrivals, OwedBytes: s.debts.sum(), Refused: map[Reason]int64{}, NotRun: map[protocol.Type]int64{},
+	}
+	for typ, n := range s.stats.notRun {
+		now.NotRun[typ] = n.Load()
 	}
 	for reason, n := range s.stats.refused {
 		now.Refused[reason] = n.Load()

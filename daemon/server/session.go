@@ -52,7 +52,7 @@ func (s *Server) openSession(w http.ResponseWriter, r *http.Request, who caller)
 	}
 	x := s.newSession(who)
 	if e := s.admit(x); e != nil {
-		answerError(w, e)
+		s.turnAway(w, e)
 		return
 	}
 	defer s.leave(x)
@@ -321,5 +321,6 @@ func (x *session) send(text ...[]byte) {
 }
 
 func (x *session) answerError(id json.RawMessage, e *protocol.Error) {
+	x.srv.stats.notRun.add(e)
 	x.send(protocol.AppendError(nil, id, e))
 }

@@ -103,7 +103,7 @@ func LabelsOf[T ~string](key attribute.Key, values ...T) Labels[T] {
 }
 
 // Observe reports a count for each value, zero where counts has none, so that a series is there before it counts.
-func Observe[T ~string, N int | uint64](o metric.Observer, of metric.Int64Observable, labels Labels[T], counts map[T]N) {
+func Observe[T ~string, N int | int64 | uint64](o metric.Observer, of metric.Int64Observable, labels Labels[T], counts map[T]N) {
 	for value, label := range labels {
 		o.ObserveInt64(of, int64(counts[value]), label)
 	}

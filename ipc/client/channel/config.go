@@ -10,6 +10,7 @@ type Config struct {
 	WriteStall      time.Duration // a write that does not progress for so long drops the peer; default 30 s
 	CloseWait       time.Duration // how long a closing end waits for the other's close frame; default 2 s
 	Compress        bool          // agree to permessage-deflate when the client offers it
+	Traffic         *Traffic      // counts messages; nil means nobody does
 }
 
 // compressFrom is the smallest message worth compressing.

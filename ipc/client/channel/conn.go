@@ -159,6 +159,7 @@ func (c *Conn) receive() ([]byte, error) {
 	if !utf8.Valid(msg) {
 		return nil, c.fail(CloseInvalidText, "text is not UTF-8")
 	}
+	c.cfg.Traffic.received(len(msg))
 	return msg, nil
 }
 

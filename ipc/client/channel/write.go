@@ -121,6 +121,7 @@ func (c *Conn) rest(tick <-chan time.Time) (now time.Time, ok bool) {
 // writeMessage writes one message; a long one in fragments, with control frames between them.
 func (c *Conn) writeMessage(msg message, tick <-chan time.Time) error {
 	size := msg.size()
+	c.cfg.Traffic.sent(size)
 	c.ws.EnableWriteCompression(size >= compressFrom)
 	if len(msg) == 1 && size <= fragmentBytes {
 		return c.ws.WriteMessage(websocket.TextMessage, msg[0])

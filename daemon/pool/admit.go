@@ -69,8 +69,8 @@ func (p *Pool) admit(r *run, w *waiter) (m *member, place int, err error) {
 		}
 	}
 	// Counted over those who wait and those who run: a worker that is just being made ready is room for one.
-	full := p.running+p.queue.size >= p.config.Workers+p.config.Queue
-	if full || p.queue.load(w.identity) >= p.config.Workers+p.config.QueuePerIdentity {
+	full := p.running+p.queue.size >= p.config().Workers+p.config().Queue
+	if full || p.queue.load(w.identity) >= p.config().Workers+p.config().QueuePerIdentity {
 		p.totals.Overloaded++
 		return nil, 0, p.overloaded()
 	}
@@ -83,8 +83,8 @@ func (p *Pool) overloaded() error {
 	if service == 0 {
 		service = guessService
 	}
-	wait := service * time.Duration(p.queue.size+1) / time.Duration(p.config.Workers)
-	e := protocol.Errorf(protocol.Overloaded, "all %d workers are busy and %d requests wait", p.config.Workers, p.queue.size)
+	wait := service * time.Duration(p.queue.size+1) / time.Duration(p.config().Workers)
+	e := protocol.Errorf(protocol.Overloaded, "all %d workers are busy and %d requests wait", p.config().Workers, p.queue.size)
 	e.RetryAfterMs = min(max(wait, leastRetry), mostRetry).Milliseconds()
 	return e
 }
@@ -94,7 +94,7 @@ func (p *Pool) await(ctx context.Context, r *run, w *waiter, place int) (*member
 	if r.req.OnState != nil {
 		r.req.OnState(protocol.State{Execution: r.execution, State: protocol.StateQueued, Position: place})
 	}
-	tooLong, stop := p.outside.timer(p.config.QueueTimeout - p.outside.now().Sub(r.queued))
+	tooLong, stop := p.outside.timer(r.config.QueueTimeout - p.outside.now().Sub(r.queued))
 	defer stop()
 	select {
 	case m := <-w.grant:
@@ -109,7 +109,7 @@ func (p *Pool) await(ctx context.Context, r *run, w *waiter, place int) (*member
 		if !p.leaveQueue(w, &p.totals.QueueTimeouts) {
 			return <-w.grant, nil // just in time
 		}
-		err := protocol.Errorf(protocol.QueueTimeout, "no worker was free within %s", p.config.QueueTimeout)
+		err := protocol.Errorf(protocol.QueueTimeout, "no worker was free within %s", r.config.QueueTimeout)
 		p.turnedAway(r, err.Type)
 		return nil, err
 	}
@@ -167,14 +167,14 @@ func (p *Pool) requeue(r *run, w *waiter) (place int) {
 
 // take assigns the longest idle worker to an execution of identity, nil when there is none or too many run. With mu.
 func (p *Pool) take(identity string) *member {
-	if len(p.idle) == 0 || p.running >= p.config.Workers {
+	if len(p.idle) == 0 || p.running >= p.config().Workers {
 		return nil
 	}
 	m := p.idle[0]
 	p.idle = slices.Delete(p.idle, 0, 1)
 	m.state = running
 	m.executions++
-	if m.executions >= p.config.WorkerMaxExecutions {
+	if m.executions >= p.config().WorkerMaxExecutions {
 		m.due = true
 		p.poke() // the replacement starts while the last execution runs
 	}

@@ -174,7 +174,7 @@ func (r *run) reply(call uint64, value protocol.Value, thrown *protocol.ThrownEr
 	switch err := r.m.conn.TrySend(m); {
 	case errors.Is(err, worker.ErrQueueFull): // the worker reads slowly; whoever answers has others to serve
 		n := int64(len(m.Value))
-		if r.unread.Add(n) > r.pool.config.InFlightBytes {
+		if r.unread.Add(n) > r.config.InFlightBytes {
 			r.condemn(unresponsive("the worker does not read its channel"))
 		}
 		go func() {

@@ -144,7 +144,7 @@ func TestInFlightBound(t *testing.T) {
 		t.Errorf("under the bound: %v", out.Error)
 	}
 	c.InFlightBytes = 1000
-	b.config.InFlightBytes = 900
+	b.config().InFlightBytes = 900
 	r.Call = func(ctx context.Context, c executor.ToolCall) (protocol.Value, error) {
 		<-release
 		return nil, nil

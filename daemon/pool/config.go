@@ -114,6 +114,9 @@ func (c *Config) Check() error {
 	return fmt.Errorf("cannot make pool: %w", errors.Join(faults...))
 }
 
+// processes is how many workers there shall be.
+func (c *Config) processes() int { return c.Workers + c.Spares }
+
 // frameBytes is the largest frame that an honest worker sends.
 func (c *Config) frameBytes() int {
 	return int(max(c.MaxLimits.ResultBytes, c.MaxLimits.LogBytes, c.MaxLimits.MessageBytes) + frameMargin)

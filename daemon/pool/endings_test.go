@@ -27,7 +27,7 @@ func TestValue(t *testing.T) {
 	if s.Worker == "" || s.CPUMs != 1 || s.PeakHeapBytes != 99 || s.TotalMs <= 0 || s.WallMs > s.TotalMs || s.ToolCalls != 0 {
 		t.Errorf("stats %+v", s)
 	}
-	if s.Limits == nil || s.Limits.TotalMs != b.config.MaxLimits.TotalMs || s.Limits.HeapMiB != 64 {
+	if s.Limits == nil || s.Limits.TotalMs != b.config().MaxLimits.TotalMs || s.Limits.HeapMiB != 64 {
 		t.Errorf("limits %+v", s.Limits)
 	}
 }

@@ -42,9 +42,9 @@ type Event struct {
 
 // emit tells OnEvent. No lock may be held.
 func (p *Pool) emit(e Event) {
-	if p.config.OnEvent == nil {
+	if p.config().OnEvent == nil {
 		return
 	}
 	e.Time = p.outside.now()
-	p.config.OnEvent(e)
+	p.config().OnEvent(e)
 }

@@ -58,7 +58,7 @@ func (c *Config) checkNetwork(r *executor.Request) error {
 
 // fetch takes an exchange that the program asks for. The error is a violation.
 func (r *run) fetch(m worker.Fetch) error {
-	perform := r.pool.config.perform(r.req)
+	perform := r.config.perform(r.req)
 	if perform == nil {
 		return violationf("a fetch without a network")
 	}

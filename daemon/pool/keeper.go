@@ -51,7 +51,8 @@ func (p *Pool) round() (surplus []*member, next time.Duration) {
 	}
 	now := p.outside.now()
 	next = p.markDue(now)
-	for missing := p.config.Workers + p.config.Spares - p.fresh(); missing > 0; missing-- {
+	p.shrink()
+	for missing := p.config().processes() - p.fresh(); missing > 0; missing-- {
 		if wait := p.notBefore.Sub(now); wait > 0 {
 			next = min(next, wait)
 			break
@@ -72,13 +73,27 @@ func (p *Pool) round() (surplus []*member, next time.Duration) {
 func (p *Pool) markDue(now time.Time) time.Duration {
 	next := keepEvery
 	for m := range p.members {
-		if age := m.retireAt.Sub(now); age > 0 {
-			next = min(next, age)
+		age := time.Duration(float64(p.config().WorkerMaxAge) * m.ageing)
+		if left := age - now.Sub(m.born); left > 0 {
+			next = min(next, left)
 		} else {
 			m.due = true
 		}
 	}
 	return next
+}
+
+// shrink marks workers that are more than there shall be, those that do nothing first. With mu.
+func (p *Pool) shrink() {
+	extra := p.fresh() - p.config().processes()
+	for _, state := range []memberState{idle, starting, restoring, running} {
+		for m := range p.members {
+			if extra > 0 && m.state == state && !m.due {
+				m.due = true
+				extra--
+			}
+		}
+	}
 }
 
 // fresh counts the workers that need no replacement. With mu.
@@ -104,14 +119,13 @@ func (p *Pool) serving() int {
 }
 
 // replaced tells that m is due and everybody else makes up for it. With mu.
-func (p *Pool) replaced(m *member) bool { return m.due && p.serving() > p.config.Workers }
+func (p *Pool) replaced(m *member) bool { return m.due && p.serving() > p.config().Workers }
 
 // spawn starts a worker on a goroutine of its own. With mu.
 func (p *Pool) spawn(now time.Time) {
 	p.lastWorker++
-	age := time.Duration(float64(p.config.WorkerMaxAge) * (0.9 + 0.2*p.outside.random()))
 	m := &member{
-		pool: p, name: fmt.Sprintf("worker-%d", p.lastWorker), born: now, retireAt: now.Add(age), hello: worker.Hello{},
+		pool: p, name: fmt.Sprintf("worker-%d", p.lastWorker), born: now, ageing: 0.9 + 0.2*p.outside.random(), hello: worker.Hello{},
 	}
 	p.members[m] = struct{}{}
 	p.routines.Go(func() { m.live(p.life) })
@@ -158,7 +172,7 @@ func (p *Pool) finished(m *member, r *run, out *protocol.Outcome) (exhausted boo
 	p.release(m)
 	p.account(r, out, LayerEngine)
 	p.failures, p.notBefore = 0, time.Time{}
-	exhausted = m.executions >= p.config.WorkerMaxExecutions
+	exhausted = m.executions >= p.config().WorkerMaxExecutions
 	if !exhausted {
 		m.state = restoring
 	}

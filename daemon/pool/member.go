@@ -45,15 +45,15 @@ var stateNames = [...]string{"starting", "idle", "running", "restoring", "leavin
 
 // member is one worker process of the pool.
 type member struct {
-	pool *Pool
-	name string
-	born time.Time
+	pool   *Pool
+	name   string
+	born   time.Time
+	ageing float64 // of Config.WorkerMaxAge it lives this part, so that not all retire at once
 
 	// Guarded by Pool.mu.
 	state      memberState
 	due        bool // to be replaced; serves until the replacement is there
 	executions int
-	retireAt   time.Time
 	lane       *lane // whose execution runs, with state running
 	hello      worker.Hello
 	pid        int
@@ -100,14 +100,14 @@ func (m *member) live(ctx context.Context) {
 
 // start launches the process and waits until it is ready.
 func (m *member) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, m.pool.config.SpawnTimeout)
+	ctx, cancel := context.WithTimeout(ctx, m.pool.config().SpawnTimeout)
 	defer cancel()
-	proc, err := m.pool.config.Launcher.Start(ctx)
+	proc, err := m.pool.config().Launcher.Start(ctx)
 	if err != nil {
 		return err
 	}
 	m.proc = proc
-	m.conn, err = worker.NewConn(proc.Conn(), worker.Options{Side: worker.Parent, MaxReceive: m.pool.config.frameBytes()})
+	m.conn, err = worker.NewConn(proc.Conn(), worker.Options{Side: worker.Parent, MaxReceive: m.pool.config().frameBytes()})
 	if err != nil {
 		proc.Conn().Close()
 		return fmt.Errorf("%w: %w", errUnfit, err)
@@ -128,6 +128,7 @@ func (m *member) open() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.channel = m.conn
+	m.conn.RaiseMaxReceive(m.pool.config().frameBytes()) // it may have been raised meanwhile
 	return !m.retired
 }
 
@@ -139,6 +140,15 @@ func (m *member) stop() {
 	m.mu.Unlock()
 	if conn != nil {
 		conn.Close()
+	}
+}
+
+// accept makes a worker's frames welcome up to n bytes.
+func (m *member) accept(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.channel != nil {
+		m.channel.RaiseMaxReceive(n)
 	}
 }
 
@@ -158,10 +168,10 @@ func (m *member) kill() {
 
 // greet reads the frames from start to ready.
 func (m *member) greet() error {
-	_ = m.conn.SetReadDeadline(m.born.Add(m.pool.config.SpawnTimeout))
+	_ = m.conn.SetReadDeadline(m.born.Add(m.pool.config().SpawnTimeout))
 	err := m.greeted()
 	if err == errSilent {
-		return fmt.Errorf("%w: it was not ready within %s", errUnfit, m.pool.config.SpawnTimeout)
+		return fmt.Errorf("%w: it was not ready within %s", errUnfit, m.pool.config().SpawnTimeout)
 	}
 	return err
 }
@@ -227,7 +237,7 @@ func (m *member) join() error {
 		}
 	}
 	m.beats, m.beatsFrom = 0, time.Now()
-	return m.pool.join(m, m.baseline.Load()-m.firstRSS > m.pool.config.WorkerMaxGrowthBytes)
+	return m.pool.join(m, m.baseline.Load()-m.firstRSS > m.pool.config().WorkerMaxGrowthBytes)
 }
 
 // serve reads frames until the worker ends, or has to.
@@ -247,7 +257,7 @@ func (m *member) serve() error {
 // armDeadline sets when silence counts as death. The deadline of a process that was killed is nearer, whichever of
 // kill and this came last.
 func (m *member) armDeadline() {
-	by := time.Now().Add(m.pool.config.HeartbeatTimeout)
+	by := time.Now().Add(m.pool.config().HeartbeatTimeout)
 	if !m.moveBy.IsZero() && m.moveBy.Before(by) {
 		by = m.moveBy
 	}
@@ -331,7 +341,7 @@ func (m *member) handle(msg worker.Message) error {
 		case !m.restoring:
 			return violationf("Ready without a reason")
 		}
-		m.pool.measure.restore(msg.Restore, m.pool.config.SpawnTimeout-time.Until(m.moveBy))
+		m.pool.measure.restore(msg.Restore, m.pool.config().SpawnTimeout-time.Until(m.moveBy))
 		return m.join()
 	case worker.LastWord:
 		m.word, m.moveBy = &msg, time.Now().Add(exitGrace)
@@ -368,7 +378,7 @@ func (m *member) result(r *run, msg worker.Result) error {
 		return err
 	}
 	m.run.Store(nil)
-	m.restoring, m.moveBy = true, time.Now().Add(m.pool.config.SpawnTimeout)
+	m.restoring, m.moveBy = true, time.Now().Add(m.pool.config().SpawnTimeout)
 	exhausted := m.pool.finished(m, r, out)
 	r.finish(out)
 	if exhausted {

@@ -22,7 +22,7 @@ const closeGrace = 10 * time.Second
 
 // Pool is an [executor.Executor] over worker processes.
 type Pool struct {
-	config  Config
+	current atomic.Pointer[Config]
 	log     *slog.Logger
 	outside outside
 	measure *measures
@@ -72,10 +72,11 @@ func newPool(c Config, o outside) (*Pool, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	p := &Pool{
-		config: c, log: c.Logger, outside: o, prefix: rand.Text()[:10],
+		log: c.Logger, outside: o, prefix: rand.Text()[:10],
 		draining: make(chan struct{}), closing: make(chan struct{}), wake: make(chan struct{}, 1), ready: make(chan struct{}),
 		members: map[*member]struct{}{}, totals: newTotals(), records: newRecords(),
 	}
+	p.current.Store(&c)
 	var err error
 	if p.measure, err = newMeasures(p, c.Meter); err != nil {
 		return nil, fmt.Errorf("cannot make pool: %w", err)
@@ -93,7 +94,7 @@ func newPool(c Config, o outside) (*Pool, error) {
 func (p *Pool) WaitReady(ctx context.Context) error {
 	for {
 		p.mu.Lock()
-		ready, failure, change := p.serving() >= p.config.Workers, p.lastFailure, p.ready
+		ready, failure, change := p.serving() >= p.config().Workers, p.lastFailure, p.ready
 		p.mu.Unlock()
 		if ready {
 			return nil
@@ -178,13 +179,14 @@ func (p *Pool) newRun(r *executor.Request) (*run, error) {
 	if err := protocol.Validate(&r.Execute); err != nil {
 		return nil, err
 	}
-	if err := p.config.checkNetwork(r); err != nil {
+	config := p.config()
+	if err := config.checkNetwork(r); err != nil {
 		return nil, err
 	}
 	id := p.lastID.Add(1)
-	limits := p.config.effective(r.Limits)
+	limits := config.effective(r.Limits)
 	logs := newLogbook(limits, r.OnLog)
-	govern := p.outside.govern(limits, p.config.InFlightBytes, logs)
+	govern := p.outside.govern(limits, config.InFlightBytes, logs)
 	if err := govern.admit(r); err != nil {
 		p.count("moduleBytes")
 		return nil, err
@@ -198,7 +200,7 @@ func (p *Pool) newRun(r *executor.Request) (*run, error) {
 		execution = p.nameOf(id)
 	}
 	return &run{
-		pool: p, id: id, execution: execution, waiter: newWaiter(r.Identity), req: r, limits: limits, govern: govern, logs: logs, message: message,
+		pool: p, config: config, id: id, execution: execution, waiter: newWaiter(r.Identity), req: r, limits: limits, govern: govern, logs: logs, message: message,
 		queued: p.outside.now(), done: make(chan struct{}),
 		exchanges: map[uint64]*exchange{}, turns: make(chan struct{}, fetchesAtOnce),
 	}, nil
@@ -308,10 +310,10 @@ func (p *Pool) close() error {
 	case !gone:
 		return fmt.Errorf("cannot close pool: worker processes are still there")
 	case !ended:
-		_ = p.config.Launcher.Close()
+		_ = p.config().Launcher.Close()
 		return fmt.Errorf("cannot close pool: callbacks of executions did not return within %s", closeGrace)
 	}
-	return p.config.Launcher.Close()
+	return p.config().Launcher.Close()
 }
 
 // within waits for wg, but not for longer than d.

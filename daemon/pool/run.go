@@ -16,8 +16,9 @@ type run struct {
 	starting sync.WaitGroup // calls of Request.Call that have a goroutine but are not in the host's hands yet
 
 	pool      *Pool
-	id        uint64 // on the channel
-	execution string // the caller's id
+	config    *Config // as it was when the request came
+	id        uint64  // on the channel
+	execution string  // the caller's id
 	req       *executor.Request
 	limits    protocol.Limits
 	govern    governor

@@ -286,7 +286,8 @@ func TestProcMeter(t *testing.T) {
 }
 
 func TestOverloadHint(t *testing.T) {
-	p := &Pool{config: Config{Workers: 2}}
+	p := &Pool{}
+	p.current.Store(&Config{Workers: 2})
 	hint := func() int64 { return protocol.AsError(p.overloaded()).RetryAfterMs }
 	if got := hint(); got != 50 { // a guess of 100 ms, two workers
 		t.Errorf("without measurements %d", got)

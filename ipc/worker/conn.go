@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -53,14 +54,15 @@ type Options struct {
 	Unwritten func(waiting bool)
 }
 
-// Conn is one end of a worker's channel. Send, TrySend, Flush, SetReadDeadline and Close may be called by any
-// goroutine, Receive by one at a time. What the socket does not take at once is written by a goroutine of the Conn's
+// Conn is one end of a worker's channel. Send, TrySend, Flush, RaiseMaxReceive, SetReadDeadline and Close may be called
+// by any goroutine, Receive by one at a time. What the socket does not take at once is written by a goroutine of the Conn's
 // own; Close waits for it.
 type Conn struct {
 	nc   net.Conn
 	once *nowait.Writer // of whoever writes; nil: everything is left to the writer
 	r    *bufio.Reader
 	opts Options
+	most atomic.Int64  // bytes of a frame's body that is accepted: Options.MaxReceive, or raised
 	done chan struct{} // the writer ended
 
 	mu      sync.Mutex
@@ -92,6 +94,7 @@ func NewConn(nc net.Conn, o Options) (*Conn, error) {
 		o.Unwritten = func(bool) {}
 	}
 	c := &Conn{nc: nc, r: bufio.NewReaderSize(nc, readBufferBytes), opts: o, done: make(chan struct{})}
+	c.most.Store(int64(o.MaxReceive))
 	c.work.L, c.room.L = &c.mu, &c.mu
 	c.once = nowait.NewWriter(nc)
 	go c.write()
@@ -310,6 +313,13 @@ func (c *Conn) fail(err error) {
 	}
 }
 
+// RaiseMaxReceive accepts frames with a body of up to n bytes from now on. It never lowers what is accepted.
+func (c *Conn) RaiseMaxReceive(n int) {
+	for most := c.most.Load(); most < int64(n); most = c.most.Load() {
+		c.most.CompareAndSwap(most, int64(n))
+	}
+}
+
 // Receive returns the next message of the other side; its memory belongs to the caller. At the end of the channel it
 // returns io.EOF, io.ErrUnexpectedEOF within a frame, and a *FrameError when the other side broke the format.
 func (c *Conn) Receive() (Message, error) {
@@ -318,8 +328,8 @@ func (c *Conn) Receive() (Message, error) {
 		return nil, err
 	}
 	size := binary.LittleEndian.Uint32(header[:])
-	if size == 0 || uint64(size) > uint64(c.opts.MaxReceive) {
-		return nil, frameErrorf("frame of %d bytes, the limit is %d", size, c.opts.MaxReceive)
+	if most := c.most.Load(); size == 0 || int64(size) > most {
+		return nil, frameErrorf("frame of %d bytes, the limit is %d", size, most)
 	}
 	body, err := c.readBody(int(size))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -247,6 +248,28 @@ func TestReceiveBoundsFrames(t *testing.T) {
 func isFrameError(err error) bool {
 	var f *FrameError
 	return errors.As(err, &f)
+}
+
+func TestRaiseMaxReceive(t *testing.T) {
+	a, b := socketpair(t)
+	parent := open(t, a, Options{Side: Parent, MaxReceive: 100})
+	peer := open(t, b, Options{Side: Worker})
+	parent.RaiseMaxReceive(50) // does not lower it
+	for _, size := range []int{50, 150} {
+		if err := peer.Send(Log{ID: 1, Level: "log", Text: strings.Repeat("x", size)}); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := parent.Receive(); err != nil || len(m.(Log).Text) != size {
+			t.Errorf("%d bytes: got %+v, %v", size, m, err)
+		}
+		parent.RaiseMaxReceive(200)
+	}
+	if err := peer.Send(Log{ID: 1, Level: "log", Text: strings.Repeat("x", 250)}); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := parent.Receive(); !isFrameError(err) {
+		t.Errorf("250 bytes: got %+v, %v", m, err)
+	}
 }
 
 // TestHeaderAloneCostsLittle: a frame that is announced at the limit and never comes takes no such memory.

@@ -9,9 +9,8 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"github.com/executord/executord/daemon/peercred"
 )
 
 // ownUID is the user that the service runs as.
@@ -71,52 +70,12 @@ func peerOf(c net.Conn) peer {
 	return peer{err: fmt.Errorf("a %T has no peer that can be told", c)}
 }
 
-// unixPeer asks for the credentials that the kernel noted when the peer connected (SO_PEERCRED and SO_PEERGROUPS, unix(7)
-// and socket(7); the latter since Linux 4.13).
 func unixPeer(c *net.UnixConn) peer {
-	raw, err := c.SyscallConn()
+	cred, err := peercred.Of(c)
 	if err != nil {
 		return peer{err: err}
 	}
-	p := peer{unix: true}
-	var failure error
-	err = raw.Control(func(fd uintptr) { failure = p.ask(int(fd)) })
-	if err := errors.Join(err, failure); err != nil {
-		return peer{err: err}
-	}
-	return p
-}
-
-func (p *peer) ask(fd int) error {
-	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err != nil {
-		return os.NewSyscallError("getsockopt SO_PEERCRED", err)
-	}
-	more, err := peerGroups(fd)
-	if err != nil {
-		return os.NewSyscallError("getsockopt SO_PEERGROUPS", err)
-	}
-	p.uid, p.gids = cred.Uid, append(more, cred.Gid)
-	return nil
-}
-
-// peerGroups are the supplementary groups. The kernel answers ERANGE, and how much room it needs, where they are more.
-func peerGroups(fd int) ([]uint32, error) {
-	groups := make([]uint32, 16)
-	for {
-		size := uint32(len(groups)) * uint32(unsafe.Sizeof(groups[0]))
-		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERGROUPS,
-			uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0)
-		n := int(size / uint32(unsafe.Sizeof(groups[0])))
-		switch {
-		case errno == unix.ERANGE && n > len(groups):
-			groups = make([]uint32, n)
-		case errno != 0:
-			return nil, errno
-		default:
-			return groups[:n], nil
-		}
-	}
+	return peer{unix: true, uid: cred.UID, gids: cred.Groups}
 }
 
 func addrOf(a net.Addr) netip.Addr {

@@ -6,18 +6,14 @@ import (
 	"strconv"
 )
 
-// Groups that packages make.
-const (
-	callersGroup   = "executord"
-	operatorsGroup = "executord-admin"
-)
+// usualGroup is the group that packages make for callers.
+const usualGroup = "executord"
 
-// ifThere is a list of the group, where there is one.
-func ifThere(group string) []string {
-	if _, err := user.LookupGroup(group); err != nil {
+func usualGroups() []string {
+	if _, err := user.LookupGroup(usualGroup); err != nil {
 		return nil
 	}
-	return []string{group}
+	return []string{usualGroup}
 }
 
 // GroupIDs are the numbers of groups that are given by name or number.

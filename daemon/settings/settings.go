@@ -21,10 +21,10 @@ import (
 //	unit         of a number; that of a duration is "duration"
 //	bounds       LEAST..MOST of a number or a duration, of the bytes of a text, of the entries of a list
 //	enum         the only values of a text
-//	group        of groups; that of a struct is its fields'
+//	group        of groups, or that of the struct that it stands in
 //	placeholder  for the value, in help
 //	help         one line, without the default
-//	reload       a reload of the service applies it, or all fields of a struct; the rest needs a restart
+//	reload       a reload of the service applies it; the rest needs a restart
 //	secret       the value is never shown
 //	limit        of protocol.Limits: unit, bounds and default are those of package pool
 //
@@ -41,10 +41,6 @@ type Settings struct {
 	TLSClientCA string   `name:"tls-client-ca" env:"EXECUTORD_TLS_CLIENT_CA" group:"listen" bounds:"0..4095" auto:"none" placeholder:"FILE" reload:"" help:"CA certificates in PEM; with them every caller on TCP needs a certificate of one, whose name becomes its identity"`
 	AllowHost   []string `name:"allow-host" env:"EXECUTORD_ALLOW_HOST" group:"listen" bounds:"0..256" sep:"," auto:"none" placeholder:"NAME" reload:"" help:"Host headers besides those of loopback that are taken on TCP, as that of a reverse proxy"`
 	AllowOrigin []string `name:"allow-origin" env:"EXECUTORD_ALLOW_ORIGIN" group:"listen" bounds:"0..256" sep:"," auto:"none" placeholder:"ORIGIN" reload:"" help:"Origins of web pages that may use the service"`
-
-	AdminListen  string   `name:"admin-listen" env:"EXECUTORD_ADMIN_LISTEN" group:"admin" bounds:"0..112" auto:"admin.sock beside the first unix socket of --listen" placeholder:"ADDRESS" help:"Where the operator connects: unix:/path; nowhere when it is empty"`
-	AdminGroup   []string `name:"admin-group" env:"EXECUTORD_ADMIN_GROUP" group:"admin" bounds:"0..1024" sep:"," auto:"executord-admin, where there is such a group" placeholder:"GROUP" help:"Groups, by name or number, whose members may operate the service, besides root and its own user; the socket belongs to the first"`
-	AdminReadUID []uint32 `name:"admin-read-uid" env:"EXECUTORD_ADMIN_READ_UID" group:"admin" bounds:"0..1024" sep:"," auto:"none" placeholder:"UID" unit:"user ids" help:"Users who may look at what the operator sees, and do nothing"`
 
 	Workers          int           `name:"workers" env:"EXECUTORD_WORKERS" group:"workers" bounds:"1..4096" unit:"programs" auto:"the number of CPUs" help:"Programs that run at once"`
 	Spares           int           `name:"spare-workers" env:"EXECUTORD_SPARE_WORKERS" group:"workers" bounds:"0..4096" unit:"processes" default:"1" help:"Worker processes beyond those, which take over at once from one that had to be ended with its program"`
@@ -81,7 +77,6 @@ type Settings struct {
 var groups = []struct{ key, title string }{
 	{"file", "Settings"},
 	{"listen", "Callers"},
-	{"admin", "Operator"},
 	{"workers", "Workers"},
 	{"queue", "Queue"},
 	{"default", "Limits of a program whose request names none"},

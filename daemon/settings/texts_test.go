@@ -1,0 +1,278 @@
+package settings
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the texts that are made from the settings")
+
+// The texts that are made from the settings.
+const (
+	helpFile   = "testdata/help.txt"
+	manFile    = "../../man/executord.8"
+	sampleFile = "../../systemd/executord.env"
+	tableFile  = "../../docs/settings.md"
+)
+
+// Help, man page, sample file and table are what the settings say; -update writes them anew.
+func TestTextsAreMadeFromTheSettings(t *testing.T) {
+	t.Setenv("COLUMNS", "100") // help is as wide as the terminal
+	for path, make := range map[string]func(*testing.T) string{helpFile: help, manFile: man, sampleFile: sample, tableFile: table} {
+		t.Run(path, func(t *testing.T) {
+			want := make(t)
+			if *update {
+				if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			got, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != want {
+				t.Errorf("it says something else than the settings; write it with go test ./daemon/settings -update\n%s", firstDifference(string(got), want))
+			}
+		})
+	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return fmt.Sprintf("line %d is  %s\nmust be %s", i+1, g[i], w[i])
+		}
+	}
+	return fmt.Sprintf("it has %d lines, must have %d", len(g), len(w))
+}
+
+func help(t *testing.T) string {
+	var b bytes.Buffer
+	if err := Help(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// facts are what is to be known of a setting besides its help.
+func (d *declaration) facts() string {
+	list := []string{"Default: " + d.byDefault()}
+	if values := d.values(); values != "" {
+		list = append(list, values)
+	}
+	return strings.Join(append(list, "reload: "+d.reloads()), "; ")
+}
+
+func (d *declaration) reloads() string {
+	if d.reload {
+		return "yes"
+	}
+	return "no"
+}
+
+// values says what a value may be, where help does not.
+func (d *declaration) values() string {
+	switch {
+	case d.typ.Kind() == reflect.Bool:
+		return "true or false"
+	case d.isDuration():
+		return fmt.Sprintf("from %s to %s", durationText(time.Duration(d.least)), durationText(time.Duration(d.most)))
+	case len(d.enum) == 0 && d.unit != "" && !d.isList():
+		return fmt.Sprintf("from %d to %d %s", d.least, d.most, d.unit)
+	}
+	return ""
+}
+
+// option is the flag as it is given.
+func (d *declaration) option() (flag, value string) {
+	if d.typ.Kind() == reflect.Bool {
+		return "--[no-]" + d.name, ""
+	}
+	return "--" + d.name, d.placeholder
+}
+
+// byGroup calls f with the settings of each group.
+func byGroup(f func(title string, settings []*declaration)) {
+	for _, g := range groups {
+		var list []*declaration
+		for i := range declared {
+			if declared[i].group == g.key {
+				list = append(list, &declared[i])
+			}
+		}
+		f(g.title, list)
+	}
+}
+
+// unbroken begins a word that is not hyphenated.
+const unbroken = "\u200b"
+
+// roff is text that troff prints as it is, with hyphens that can be copied.
+var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, unbroken, `\%`)
+
+// paragraph is text in lines that begin with no request.
+func paragraph(text string) string {
+	lines := strings.Split(wrap("", 70, text), "\n")
+	for i, line := range lines {
+		if lines[i] = roff.Replace(line); line[0] == '.' {
+			lines[i] = `\&` + lines[i]
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func man(t *testing.T) string {
+	type setting struct{ Option, Help, Facts string }
+	type group struct {
+		Title    string
+		Settings []setting
+	}
+	var data struct{ Groups []group }
+	byGroup(func(title string, list []*declaration) {
+		g := group{Title: roff.Replace(title)}
+		for _, d := range list {
+			name, value := d.option()
+			option := ".B " + roff.Replace(name)
+			if value != "" {
+				option = ".BI " + roff.Replace(name) + "= " + roff.Replace(value)
+			}
+			g.Settings = append(g.Settings, setting{option, paragraph(d.help + "."), paragraph("Variable: " + unbroken + d.variable + ". " + d.facts() + ".")})
+		}
+		data.Groups = append(data.Groups, g)
+	})
+	page, err := template.ParseFiles("testdata/executord.8.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := page.Execute(&b, data); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func sample(*testing.T) string {
+	var b strings.Builder
+	b.WriteString(`# Settings of executord. Each is here as a comment, with its default where that is a value; executord(8) says more.
+# "reload: yes" changes with "systemctl reload executord", the rest with a restart. Flags and variables of the environment
+# come before this file. The syntax is that of EnvironmentFile= in systemd.exec(5), but the service reads the file itself.
+`)
+	byGroup(func(title string, list []*declaration) {
+		first := true
+		for _, d := range list {
+			if d.name == "settings-file" { // it cannot name itself
+				continue
+			}
+			if first {
+				fmt.Fprintf(&b, "\n## %s\n", title)
+				first = false
+			}
+			fmt.Fprintf(&b, "\n%s\n#%s=%s\n", wrap("# ", 100, d.help+". "+d.facts()+"."), d.variable, d.def)
+		}
+	})
+	return b.String()
+}
+
+// wrap breaks text into lines of at most width bytes, each with prefix.
+func wrap(prefix string, width int, text string) string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(prefix)+len(line)+1+len(word) > width {
+			lines, line = append(lines, prefix+line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return strings.Join(append(lines, prefix+line), "\n")
+}
+
+func table(*testing.T) string {
+	var b strings.Builder
+	b.WriteString(`# Settings of executord
+
+Made from ` + "`daemon/settings`; `go test ./daemon/settings -update`" + ` writes it. Each setting is a flag, or the variable beside it in the
+environment or in the file of ` + "`--settings-file`" + `; the flag comes before the environment, that before the file, and that before
+the default. A list is separated by commas. *Reload* says what changes while the service runs. What the limits mean:
+` + "`docs/limits.md`" + `.
+`)
+	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "<", `\<`)
+	byGroup(func(title string, list []*declaration) {
+		fmt.Fprintf(&b, "\n## %s\n\n| setting | variable | default | values | reload | |\n| --- | --- | --- | --- | --- | --- |\n", title)
+		for _, d := range list {
+			name, _ := d.option()
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s |\n", name, d.variable, cell.Replace(d.byDefault()), d.values(),
+				d.reloads(), cell.Replace(d.help))
+		}
+	})
+	return b.String()
+}
+
+// The sample with every line that has a value in force is a settings file that says the defaults.
+func TestSampleFileSaysTheDefaults(t *testing.T) {
+	text, err := os.ReadFile(sampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if variable, value, found := strings.Cut(strings.TrimPrefix(line, "#"), "="); found && isVariable(variable) && value != "\n" {
+			line = variable + "=" + value
+		}
+		lines = append(lines, line)
+	}
+	want, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := load("--settings-file=" + writeFile(t, strings.Join(lines, "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range got.List() {
+		if s.Name == "settings-file" {
+			continue
+		}
+		if d := declared[i]; s.Value != want.List()[i].Value || (s.Source == File) != (d.def != "") {
+			t.Errorf("got %+v", s)
+		}
+		if !slices.Contains(strings.Split(string(text), "\n"), "#"+s.Variable+"="+declared[i].def) {
+			t.Errorf("%s is not there as a comment", s.Variable)
+		}
+	}
+}
+
+// The man page is free of what its formatters complain about.
+func TestManPageIsClean(t *testing.T) {
+	for _, check := range [][]string{
+		{"mandoc", "-T", "lint", manFile},
+		{"man", "--warnings", "-E", "UTF-8", "-Tutf8", "-Z", "-l", manFile},
+	} {
+		t.Run(check[0], func(t *testing.T) {
+			if _, err := exec.LookPath(check[0]); err != nil {
+				t.Skipf("%s is not installed", check[0])
+			}
+			cmd := exec.Command(check[0], check[1:]...)
+			cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "MANWIDTH=80")
+			var complaints bytes.Buffer
+			cmd.Stderr = &complaints
+			out, err := cmd.Output()
+			if check[0] == "mandoc" {
+				complaints.Write(out)
+			}
+			if err != nil || complaints.Len() > 0 {
+				t.Errorf("%v\n%s", err, complaints.String())
+			}
+		})
+	}
+}

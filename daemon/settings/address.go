@@ -12,6 +12,16 @@ import (
 // maxSocketPath is what sun_path of unix(7) holds before its zero.
 const maxSocketPath = 107
 
+// beside is the address of the operator's socket in the folder of the first unix socket; empty where there is none.
+func beside(listen []string) string {
+	for _, text := range listen {
+		if a, err := ParseAddress(text); err == nil && a.Network() == "unix" {
+			return "unix:" + filepath.Join(filepath.Dir(a.String()), "admin.sock")
+		}
+	}
+	return ""
+}
+
 // ParseAddress reads an address to listen on: unix:/path with an absolute path, or tcp://address:port.
 func ParseAddress(text string) (net.Addr, error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {

@@ -103,6 +103,8 @@ type rule struct {
 var rules = []rule{
 	{[]string{"listen", "token-file", "tls-client-ca"}, brokenListen},
 	{[]string{"token-file"}, brokenTokens},
+	{[]string{"admin-listen", "listen"}, brokenAdminListen},
+	{[]string{"admin-group"}, func(s *Settings) string { _, err := GroupIDs(s.AdminGroup); return reasonOf(err) }},
 	{[]string{"allow-group"}, func(s *Settings) string { _, err := GroupIDs(s.AllowGroup); return reasonOf(err) }},
 	{[]string{"tls-cert", "tls-key"}, func(s *Settings) string { _, err := ReadCertificate(s.TLSCert, s.TLSKey); return reasonOf(err) }},
 	{[]string{"tls-key", "tls-cert"}, func(s *Settings) string {
@@ -117,6 +119,9 @@ var rules = []rule{
 	{[]string{"worker-binary"}, func(s *Settings) string { _, err := executor.FindWorker(s.WorkerBinary); return reasonOf(err) }},
 	{[]string{"queue-per-caller", "queue"}, func(s *Settings) string {
 		return over(s.QueueShare > s.Queue, "it must be at most --queue, which is %d", s.Queue)
+	}},
+	{[]string{"max-caller-sessions", "max-sessions"}, func(s *Settings) string {
+		return over(s.MaxCallerSessions > s.MaxSessions, "it must be at most --max-sessions, which is %d", s.MaxSessions)
 	}},
 	{[]string{"egress-allow-private", "egress-allow"}, func(s *Settings) string {
 		return over(len(s.Egress.AllowPrivate) > 0 && len(s.Egress.Allow) == 0, "it makes exceptions for addresses, but there is no --egress-allow")
@@ -199,6 +204,25 @@ func brokenListen(s *Settings) string {
 		seen[key] = true
 		return over(twice, "it is there twice")
 	})
+}
+
+// brokenAdminListen wants a unix socket of its own: only there the kernel says who is calling.
+func brokenAdminListen(s *Settings) string {
+	if s.AdminListen == "" {
+		return ""
+	}
+	a, err := ParseAddress(s.AdminListen)
+	switch {
+	case err != nil:
+		return err.Error()
+	case a.Network() != "unix":
+		return "it must be a unix socket"
+	}
+	taken := slices.ContainsFunc(s.Listen, func(text string) bool {
+		other, err := ParseAddress(text)
+		return err == nil && other.Network() == "unix" && other.String() == a.String()
+	})
+	return over(taken, "callers connect there, by --listen")
 }
 
 func anyPort(a net.Addr) bool {

@@ -44,6 +44,8 @@ func declare(t reflect.Type) (list []declaration) {
 				d.name = f.Tag.Get("prefix") + d.name
 				d.variable = f.Tag.Get("envprefix") + d.variable
 				d.group = cmp.Or(d.group, f.Tag.Get("group"))
+				_, reload := f.Tag.Lookup("reload")
+				d.reload = d.reload || reload
 				d.index = append([]int{f.Index[0]}, d.index...)
 				if l, is := limits[d.limit]; is {
 					d.takeLimit(l, f.Tag.Get("prefix") == "max-")

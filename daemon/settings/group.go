@@ -6,14 +6,18 @@ import (
 	"strconv"
 )
 
-// usualGroup is the group that packages make for callers.
-const usualGroup = "executord"
+// Groups that packages make.
+const (
+	callersGroup   = "executord"
+	operatorsGroup = "executord-admin"
+)
 
-func usualGroups() []string {
-	if _, err := user.LookupGroup(usualGroup); err != nil {
+// ifThere is a list of the group, where there is one.
+func ifThere(group string) []string {
+	if _, err := user.LookupGroup(group); err != nil {
 		return nil
 	}
-	return []string{usualGroup}
+	return []string{group}
 }
 
 // GroupIDs are the numbers of groups that are given by name or number.

@@ -95,7 +95,13 @@ func (r *resolved) derive() {
 		s.QueueShare = s.Queue
 	}
 	if r.byDefault("allow-group") {
-		s.AllowGroup = usualGroups()
+		s.AllowGroup = ifThere(callersGroup)
+	}
+	if r.byDefault("admin-group") {
+		s.AdminGroup = ifThere(operatorsGroup)
+	}
+	if r.byDefault("admin-listen") {
+		s.AdminListen = beside(s.Listen)
 	}
 	if r.byDefault("max-caller-sessions") {
 		s.MaxCallerSessions = s.MaxSessions
@@ -103,8 +109,13 @@ func (r *resolved) derive() {
 	if r.byDefault("max-caller-executions") {
 		s.MaxCallerExecutions = min(max(s.MaxSessions, 0)*max(s.MaxSessionExecutions, 0), int(find("max-caller-executions").most))
 	}
-	usual, most := reflect.ValueOf(&s.Default).Elem(), reflect.ValueOf(&s.Max).Elem()
-	for i := range usual.NumField() { // a lower maximum lowers a default that nobody set
+	r.deriveLimits()
+}
+
+// deriveLimits lowers a default that nobody set to a lower maximum.
+func (r *resolved) deriveLimits() {
+	usual, most := reflect.ValueOf(&r.settings.Default).Elem(), reflect.ValueOf(&r.settings.Max).Elem()
+	for i := range usual.NumField() {
 		if name := "default-" + usual.Type().Field(i).Tag.Get("name"); r.byDefault(name) {
 			usual.Field(i).SetInt(min(usual.Field(i).Int(), most.Field(i).Int()))
 		}

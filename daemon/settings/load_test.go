@@ -66,6 +66,16 @@ func TestDerivedDefaults(t *testing.T) {
 	if s := l.Settings(); s.Queue != 12 || s.QueueShare != 12 {
 		t.Errorf("got %+v", s)
 	}
+	for listen, want := range map[string]string{
+		"unix:/run/executord/executord.sock": "unix:/run/executord/admin.sock",
+		"tcp://127.0.0.1:0,unix:///tmp/s":    "unix:/tmp/admin.sock",
+		"tcp://127.0.0.1:0":                  "",
+	} {
+		l, err := load("--listen=" + listen)
+		if err != nil || l.Settings().AdminListen != want {
+			t.Errorf("with --listen=%s the operator connects to %q, %v", listen, l.Settings().AdminListen, err)
+		}
+	}
 	if got := shown(t, l, "queue"); got.Value != "12" || got.Source != Default || got.Default != "four for each of --workers" {
 		t.Errorf("got %+v", got)
 	}

@@ -21,10 +21,10 @@ import (
 //	unit         of a number; that of a duration is "duration"
 //	bounds       LEAST..MOST of a number or a duration, of the bytes of a text, of the entries of a list
 //	enum         the only values of a text
-//	group        of groups, or that of the struct that it stands in
+//	group        of groups; that of a struct is its fields'
 //	placeholder  for the value, in help
 //	help         one line, without the default
-//	reload       a reload of the service applies it; the rest needs a restart
+//	reload       a reload of the service applies it, or all fields of a struct; the rest needs a restart
 //	secret       the value is never shown
 //	limit        of protocol.Limits: unit, bounds and default are those of package pool
 //
@@ -42,21 +42,25 @@ type Settings struct {
 	AllowHost   []string `name:"allow-host" env:"EXECUTORD_ALLOW_HOST" group:"listen" bounds:"0..256" sep:"," auto:"none" placeholder:"NAME" reload:"" help:"Host headers besides those of loopback that are taken on TCP, as that of a reverse proxy"`
 	AllowOrigin []string `name:"allow-origin" env:"EXECUTORD_ALLOW_ORIGIN" group:"listen" bounds:"0..256" sep:"," auto:"none" placeholder:"ORIGIN" reload:"" help:"Origins of web pages that may use the service"`
 
-	Workers          int           `name:"workers" env:"EXECUTORD_WORKERS" group:"workers" bounds:"1..4096" unit:"programs" auto:"the number of CPUs" help:"Programs that run at once"`
-	Spares           int           `name:"spare-workers" env:"EXECUTORD_SPARE_WORKERS" group:"workers" bounds:"0..4096" unit:"processes" default:"1" help:"Worker processes beyond those, which take over at once from one that had to be ended with its program"`
+	AdminListen  string   `name:"admin-listen" env:"EXECUTORD_ADMIN_LISTEN" group:"admin" bounds:"0..112" auto:"admin.sock beside the first unix socket of --listen" placeholder:"ADDRESS" help:"Where the operator connects: unix:/path; nowhere when it is empty"`
+	AdminGroup   []string `name:"admin-group" env:"EXECUTORD_ADMIN_GROUP" group:"admin" bounds:"0..1024" sep:"," auto:"executord-admin, where there is such a group" placeholder:"GROUP" help:"Groups, by name or number, whose members may operate the service, besides root and its own user; the socket belongs to the first"`
+	AdminReadUID []uint32 `name:"admin-read-uid" env:"EXECUTORD_ADMIN_READ_UID" group:"admin" bounds:"0..1024" sep:"," auto:"none" placeholder:"UID" unit:"user ids" help:"Users who may look at what the operator sees, and do nothing"`
+
+	Workers          int           `name:"workers" env:"EXECUTORD_WORKERS" group:"workers" bounds:"1..4096" unit:"programs" auto:"the number of CPUs" reload:"" help:"Programs that run at once"`
+	Spares           int           `name:"spare-workers" env:"EXECUTORD_SPARE_WORKERS" group:"workers" bounds:"0..4096" unit:"processes" default:"1" reload:"" help:"Worker processes beyond those, which take over at once from one that had to be ended with its program"`
 	WorkerBinary     string        `name:"worker-binary" env:"EXECUTORD_WORKER_BINARY" group:"workers" bounds:"0..4095" auto:"executor-worker beside this program, then in PATH" placeholder:"FILE" help:"The executor-worker to run"`
-	WorkerRuns       int           `name:"worker-max-executions" env:"EXECUTORD_WORKER_MAX_EXECUTIONS" group:"workers" bounds:"1..1073741824" unit:"programs" default:"1000" help:"A worker process is replaced after so many; 1 is a fresh process for each"`
-	WorkerMaxAge     time.Duration `name:"worker-max-age" env:"EXECUTORD_WORKER_MAX_AGE" group:"workers" bounds:"1s..8760h" unit:"duration" default:"1h" help:"And at this age, give or take a tenth"`
-	HeartbeatTimeout time.Duration `name:"heartbeat-timeout" env:"EXECUTORD_HEARTBEAT_TIMEOUT" group:"workers" bounds:"1s..10m" unit:"duration" default:"5s" help:"A worker process that is silent for so long is ended"`
+	WorkerRuns       int           `name:"worker-max-executions" env:"EXECUTORD_WORKER_MAX_EXECUTIONS" group:"workers" bounds:"1..1073741824" unit:"programs" default:"1000" reload:"" help:"A worker process is replaced after so many; 1 is a fresh process for each"`
+	WorkerMaxAge     time.Duration `name:"worker-max-age" env:"EXECUTORD_WORKER_MAX_AGE" group:"workers" bounds:"1s..8760h" unit:"duration" default:"1h" reload:"" help:"And at this age, give or take a tenth"`
+	HeartbeatTimeout time.Duration `name:"heartbeat-timeout" env:"EXECUTORD_HEARTBEAT_TIMEOUT" group:"workers" bounds:"1s..10m" unit:"duration" default:"5s" reload:"" help:"A worker process that is silent for so long is ended"`
 
-	Queue        int           `name:"queue" env:"EXECUTORD_QUEUE" group:"queue" bounds:"0..1048576" unit:"requests" auto:"four for each of --workers" help:"Requests that wait while all workers are busy; more are refused at once"`
-	QueueShare   int           `name:"queue-per-caller" env:"EXECUTORD_QUEUE_PER_CALLER" group:"queue" bounds:"0..1048576" unit:"requests" auto:"all of --queue" help:"Of those, requests of one caller"`
-	QueueTimeout time.Duration `name:"queue-timeout" env:"EXECUTORD_QUEUE_TIMEOUT" group:"queue" bounds:"1ms..24h" unit:"duration" default:"30s" help:"How long a request waits at most"`
+	Queue        int           `name:"queue" env:"EXECUTORD_QUEUE" group:"queue" bounds:"0..1048576" unit:"requests" auto:"four for each of --workers" reload:"" help:"Requests that wait while all workers are busy; more are refused at once"`
+	QueueShare   int           `name:"queue-per-caller" env:"EXECUTORD_QUEUE_PER_CALLER" group:"queue" bounds:"0..1048576" unit:"requests" auto:"all of --queue" reload:"" help:"Of those, requests of one caller"`
+	QueueTimeout time.Duration `name:"queue-timeout" env:"EXECUTORD_QUEUE_TIMEOUT" group:"queue" bounds:"1ms..24h" unit:"duration" default:"30s" reload:"" help:"How long a request waits at most"`
 
-	Default Limits `prefix:"default-" envprefix:"EXECUTORD_DEFAULT_" group:"default"`
-	Max     Limits `prefix:"max-" envprefix:"EXECUTORD_MAX_" group:"max"`
+	Default Limits `prefix:"default-" envprefix:"EXECUTORD_DEFAULT_" group:"default" reload:""`
+	Max     Limits `prefix:"max-" envprefix:"EXECUTORD_MAX_" group:"max" reload:""`
 
-	Egress Egress `prefix:"egress-" envprefix:"EXECUTORD_EGRESS_" group:"egress"`
+	Egress Egress `prefix:"egress-" envprefix:"EXECUTORD_EGRESS_" group:"egress" reload:""`
 
 	MaxSessions          int           `name:"max-sessions" env:"EXECUTORD_MAX_SESSIONS" group:"sessions" bounds:"1..1048576" unit:"sessions" default:"256" reload:"" help:"Sessions open at once"`
 	MaxSessionExecutions int           `name:"max-session-executions" env:"EXECUTORD_MAX_SESSION_EXECUTIONS" group:"sessions" bounds:"1..1048576" unit:"programs" default:"64" reload:"" help:"Programs of one session at once, waiting ones included"`
@@ -77,6 +81,7 @@ type Settings struct {
 var groups = []struct{ key, title string }{
 	{"file", "Settings"},
 	{"listen", "Callers"},
+	{"admin", "Operator"},
 	{"workers", "Workers"},
 	{"queue", "Queue"},
 	{"default", "Limits of a program whose request names none"},

@@ -70,7 +70,7 @@ func TestGroups(t *testing.T) {
 	if err != nil || !slices.Equal(l.Settings().AllowGroup, []string{own.Name}) {
 		t.Errorf("got %v, %v", l.Settings().AllowGroup, err)
 	}
-	_, exists := user.LookupGroup(usualGroup)
+	_, exists := user.LookupGroup(callersGroup)
 	l, err = load()
 	if err != nil || len(l.Settings().AllowGroup) != map[bool]int{true: 1, false: 0}[exists == nil] {
 		t.Errorf("by default: %v, %v", l.Settings().AllowGroup, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -44,6 +45,39 @@ func Run(channel, snapshot int) error {
 		return err
 	}
 	return Serve(conn, socket, blob)
+}
+
+// unitChannel is the first descriptor that systemd hands to a service (SD_LISTEN_FDS_START, sd_listen_fds(3)).
+const unitChannel = 3
+
+// RunUnit serves as a unit of systemd, which accepted the connection of the parent and started this process for it. The
+// parent says over it what to do. Like Run it must be called on the main goroutine.
+func RunUnit() error {
+	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) || os.Getenv("LISTEN_FDS") != "1" {
+		return fmt.Errorf("%w: systemd passed no connection", ErrUsage)
+	}
+	task, snapshot, err := worker.Introduce(unitChannel)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrUsage, err)
+	case task == worker.TaskServe:
+		return Run(unitChannel, snapshot)
+	case task == worker.TaskSnapshot:
+		return sendSnapshot()
+	}
+	return fmt.Errorf("%w: the parent wants %q", ErrUsage, task)
+}
+
+func sendSnapshot() error {
+	file, err := MakeSnapshot()
+	if err != nil {
+		return err
+	}
+	channel := os.NewFile(unitChannel, "channel")
+	if _, err := channel.Write(file); err != nil {
+		return err
+	}
+	return channel.Close()
 }
 
 // niceness is how much more a worker's thread gives way than the service, which has to be on time when all workers

@@ -1,5 +1,5 @@
-// Executor-worker is the process that programs run in. It is started by executord, never by hand: it speaks the worker
-// contract on an inherited descriptor.
+// Executor-worker is the process that programs run in. It is started by executord, or by systemd for it,
+// never by hand: it speaks the worker contract on an inherited descriptor.
 package main
 
 import (
@@ -22,15 +22,16 @@ func main() {
 	channel := flag.Int("channel", -1, "descriptor of the `socket` to the parent")
 	snapshot := flag.Int("snapshot", -1, "descriptor of the startup `snapshot`")
 	makeSnapshot := flag.Bool("make-snapshot", false, "write a startup snapshot to standard output and exit")
+	unit := flag.Bool("unit", false, "serve the connection that systemd passed to this unit")
 	version := flag.Bool("version", false, "print the engine's version and exit")
 	flag.Parse()
-	if err := run(*channel, *snapshot, *makeSnapshot, *version); err != nil {
+	if err := run(*channel, *snapshot, *makeSnapshot, *unit, *version); err != nil {
 		fmt.Fprintf(os.Stderr, "executor-worker: %v\n", err)
 		os.Exit(sandbox.ExitStatus(err))
 	}
 }
 
-func run(channel, snapshot int, makeSnapshot, version bool) error {
+func run(channel, snapshot int, makeSnapshot, unit, version bool) error {
 	switch {
 	case version:
 		fmt.Println("V8", v8.Version())
@@ -45,5 +46,8 @@ func run(channel, snapshot int, makeSnapshot, version bool) error {
 	}
 	goruntime.Relax()
 	goruntime.Headroom(32 << 20)
+	if unit {
+		return sandbox.RunUnit()
+	}
 	return sandbox.Run(channel, snapshot)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 
@@ -37,10 +38,14 @@ type ExitState struct {
 	Code   int            // exit status, when Signal is 0
 	Signal syscall.Signal // that ended it, or 0
 	CPU    time.Duration  // CPU time of the whole process in its life, 0 when unknown
+	Cause  string         // what the service manager says of its end where it was the one: "oom-kill", "watchdog", "timeout"
 }
 
-// String is the reason as protocol.Error carries it: "exit:3" or "signal:SIGSEGV".
+// String is the reason as protocol.Error carries it: "exit:3", "signal:SIGSEGV" or "oom_kill".
 func (e ExitState) String() string {
+	if e.Cause != "" {
+		return strings.ReplaceAll(e.Cause, "-", "_")
+	}
 	if e.Signal == 0 {
 		return fmt.Sprintf("exit:%d", e.Code)
 	}

@@ -20,7 +20,7 @@ func (l *Child) makeSnapshot(ctx context.Context) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make snapshot: %w", err)
 	}
-	f, err := sealed("executor-snapshot", blob)
+	f, err := SealedFile("executor-snapshot", blob)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make snapshot: %w", err)
 	}
@@ -74,8 +74,8 @@ func snapshotFault(ctx context.Context, c *child, blob []byte, err error) error 
 	return fmt.Errorf("%w (%s; stderr: %q)", err, c.exit, c.Stderr())
 }
 
-// sealed makes a memory file that nobody can change, the holder of a descriptor included.
-func sealed(name string, data []byte) (*os.File, error) {
+// SealedFile makes a memory file that nobody can change, the holder of a descriptor included.
+func SealedFile(name string, data []byte) (*os.File, error) {
 	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
 	if err == unix.EINVAL { // before Linux 6.3

@@ -105,6 +105,9 @@ func autopsy(word *worker.LastWord, exit ExitState, l protocol.Limits, cancelled
 	if v := believed(exitTypes[exit.Code], l, cancelled); v != nil && exit.Signal == 0 {
 		return v
 	}
+	if exit.Cause == "oom-kill" {
+		return stopped(protocol.MemoryLimit, l)
+	}
 	v := crashed(exit.String(), "the worker process ended: "+exit.String())
 	if exit.Signal == 0 && exit.Code == worker.ExitFatal || exit.Signal == syscall.SIGABRT {
 		v.message = "the engine met a fatal fault"

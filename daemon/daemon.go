@@ -12,6 +12,7 @@ import (
 	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/daemon/server"
 	"github.com/executord/executord/daemon/settings"
+	"github.com/executord/executord/daemon/telemetry"
 	"github.com/executord/executord/ipc/protocol"
 )
 
@@ -23,6 +24,8 @@ type Daemon struct {
 	listen  []net.Addr
 	pool    pool.Config
 	server  server.Config
+
+	telemetry telemetry.Config
 }
 
 // bootTimeout bounds the start of the workers and the check that they work.
@@ -44,12 +47,27 @@ func New(s settings.Settings, version string, log *slog.Logger) (*Daemon, error)
 	if d.listen, err = parseAddresses(s.Listen); err != nil {
 		return nil, err
 	}
+	if err := telemetry.Check(); err != nil {
+		return nil, err
+	}
+	d.telemetry = telemetry.Config{Version: version, Page: s.Metrics, Logger: log}
 	d.binary, err = executor.FindWorker(s.WorkerBinary)
 	return d, err
 }
 
 // Run serves until ctx ends, and then drains. It returns nil after an ordered end.
 func (d *Daemon) Run(ctx context.Context) error {
+	t, err := telemetry.New(d.telemetry)
+	if err != nil {
+		return err
+	}
+	defer func() { // after all work has ended
+		if err := t.Close(); err != nil {
+			d.log.Warn("telemetry is lost", "error", err.Error())
+		}
+	}()
+	d.pool.Meter, d.pool.Tracer = t.Meter, t.Tracer
+	d.server.Meter, d.server.Metrics = t.Meter, t.Page
 	d.log.Info("starting workers", "version", d.version, "workers", d.pool.Workers, "binary", d.binary)
 	boot, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()

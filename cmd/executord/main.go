@@ -4,13 +4,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/executord/executord/cmd/internal/goruntime"
 	"github.com/executord/executord/daemon"
+	"github.com/executord/executord/daemon/telemetry"
 )
 
 // version is set when the program is built.
@@ -29,7 +29,10 @@ func main() {
 	if err != nil {
 		fail(err, exitUsage)
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: loaded.Settings().LogLevel}))
+	log, err := telemetry.NewLogger(os.Stderr, telemetry.Format(loaded.Settings().LogFormat), loaded.Settings().LogLevel)
+	if err != nil {
+		fail(err, exitUsage)
+	}
 	d, err := daemon.New(loaded.Settings(), version, log)
 	if err != nil {
 		fail(err, exitUsage)

@@ -67,7 +67,7 @@ func newMeasures(p *Pool, provider metric.MeterProvider) (*measures, error) {
 	depth := s.Level("executord.queue.depth", "{request}", "Requests that wait for a worker")
 	refused := s.Counter("executord.queue.refusals", "{request}", "Requests that got no worker: turned away at once, or after too long a wait")
 	left := s.Counter("executord.queue.departures", "{request}", "Requests whose caller gave up while they waited")
-	workers := s.Level("executord.worker.count", "{worker}", "Worker processes")
+	workers := s.Level("executord.worker.processes", "{worker}", "Worker processes")
 	starts := s.Counter("executord.worker.starts", "{worker}", "Workers that became ready")
 	ends := s.Counter("executord.worker.ends", "{worker}", "Workers that ended")
 	memory := s.Level("executord.worker.memory.usage", "By", "Resident memory of all workers together")

@@ -123,7 +123,7 @@ func TestMeasures(t *testing.T) {
 		want   map[string]float64
 	}{
 		{"under load", during, map[string]float64{
-			"execution.active": 1, "queue.depth": 1, "worker.count running": 1, "worker.count idle": 0, "queue.refusals overloaded": 1,
+			"execution.active": 1, "queue.depth": 1, "worker.processes running": 1, "worker.processes idle": 0, "queue.refusals overloaded": 1,
 		}},
 		{"at the end", after, map[string]float64{
 			"executions ok": 2, "executions exception": 2, "executions result_too_large": 1, "executions cancelled": 1, "executions syntax": 0,

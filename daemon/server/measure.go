@@ -54,9 +54,9 @@ func (t tally) add(e *protocol.Error) {
 // measure tells a metric.MeterProvider what the server counts, whenever somebody asks. docs/telemetry.md lists it.
 func (s *Server) measure(provider metric.MeterProvider) error {
 	set := instrument.New(provider, scope)
-	sessions := set.Level("executord.session.count", "{session}", "Sessions that are open")
+	sessions := set.Level("executord.session.active", "{session}", "Sessions that are open")
 	began := set.Counter("executord.sessions", "{session}", "Sessions that began")
-	connections := set.Level("executord.connection.count", "{connection}", "Connections that are open and no sessions")
+	connections := set.Level("executord.connection.active", "{connection}", "Connections that are open and no sessions")
 	messages := set.Counter("executord.messages", "{message}", "Messages of sessions, and bodies of single requests and their answers")
 	bytes := set.Counter("executord.message.io", "By", "Text of messages, uncompressed")
 	owed := set.Level("executord.session.owed", "By", "Outcomes that wait for their clients to read")

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -74,6 +75,7 @@ func (d *declaration) outside(s *Settings) string {
 		if n := int64(v.Len()); n < d.least || n > d.most {
 			return fmt.Sprintf("it must have from %d to %d entries", d.least, d.most)
 		}
+	case v.Kind() == reflect.Bool:
 	case int64(len(text)) < d.least || int64(len(text)) > d.most:
 		return fmt.Sprintf("it must have from %d to %d bytes", d.least, d.most)
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):

@@ -74,7 +74,10 @@ type Settings struct {
 	StopTimeout time.Duration `name:"stop-timeout" env:"EXECUTORD_STOP_TIMEOUT" group:"stop" bounds:"1s..48h" unit:"duration" default:"1m30s" reload:"" help:"When whoever started the service kills it after asking it to stop (TimeoutStopSec of systemd); --drain-delay and --drain-grace have to fit"`
 	StateDir    string        `name:"state-dir" env:"EXECUTORD_STATE_DIR" group:"stop" bounds:"0..4095" auto:"none" placeholder:"DIR" help:"Folder for what outlives a restart: a maintenance that is asked to"`
 
-	LogLevel slog.Level `name:"log-level" env:"EXECUTORD_LOG_LEVEL" group:"log" enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" reload:"" help:"The least level that is logged: debug, info, warn or error"`
+	Metrics bool `name:"metrics" env:"EXECUTORD_METRICS" group:"telemetry" default:"true" help:"Answer GET /metrics with a page for Prometheus, where callers connect. Export by OTLP is for the OTEL_* variables to say, as OTEL_EXPORTER_OTLP_ENDPOINT"`
+
+	LogFormat string     `name:"log-format" env:"EXECUTORD_LOG_FORMAT" group:"log" enum:"auto,text,json,journal" default:"auto" placeholder:"FORMAT" help:"How lines are written: text, json, journal, or auto, which is the journal where systemd connects standard error to it, else text"`
+	LogLevel  slog.Level `name:"log-level" env:"EXECUTORD_LOG_LEVEL" group:"log" enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" reload:"" help:"The least level that is logged: debug, info, warn or error"`
 }
 
 // groups are those of the settings, in the order of help.
@@ -89,6 +92,7 @@ var groups = []struct{ key, title string }{
 	{"egress", `Network "direct"`},
 	{"sessions", "Sessions"},
 	{"stop", "Stopping"},
+	{"telemetry", "Telemetry"},
 	{"log", "Log"},
 }
 

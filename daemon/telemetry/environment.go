@@ -26,6 +26,12 @@ type environment struct {
 // signal says how one kind of telemetry is exported by OTLP.
 type signal struct{ on, grpc bool }
 
+// Check reads the OTEL_* variables of the process as New does, and returns what is wrong with them.
+func Check() error {
+	_, err := readEnvironment()
+	return err
+}
+
 func readEnvironment() (e environment, err error) {
 	e.off = strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true")
 	if e.off {

@@ -16,11 +16,24 @@ func load() (*settings.Loaded, error) {
 		err = settings.Help(os.Stdout)
 	case errors.Is(err, settings.ErrVersion):
 		_, err = fmt.Println("executord", version)
-	default:
-		return loaded, err
+	case err == nil:
+		return loaded, export(loaded.Variables())
 	}
 	if err == nil {
 		os.Exit(0)
 	}
 	return nil, err
+}
+
+// export puts variables into the environment, for those who read them there, unless they are set.
+func export(variables map[string]string) error {
+	for name, value := range variables {
+		if _, set := os.LookupEnv(name); set {
+			continue
+		}
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
 }

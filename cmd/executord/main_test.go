@@ -167,6 +167,47 @@ func TestSocketInUseAndLeftBehind(t *testing.T) {
 	}
 }
 
+// TestSettingsFromEverywhere: a real service says all that is wrong with its settings at once, whichever way they came,
+// and starts once they are right.
+func TestSettingsFromEverywhere(t *testing.T) {
+	path, dir := testbin.Executord(t), t.TempDir()
+	file, socket := filepath.Join(dir, "executord.env"), filepath.Join(dir, "s")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("# ours\nEXECUTORD_MAX_HEAP=268435456\nEXECUTORD_WORKRES=1\n")
+	cmd := exec.Command(path, "--drain-grace=5m")
+	cmd.Env = []string{"EXECUTORD_SETTINGS_FILE=" + file, "EXECUTORD_QUEUE_TIMEOUT=30", "EXECUTORD_WORKER_BINARY=" + testbin.Worker(t)}
+	out, _ := cmd.CombinedOutput()
+	if status := cmd.ProcessState.ExitCode(); status != exitUsage {
+		t.Errorf("exit status %d", status)
+	}
+	for _, want := range []string{
+		"for 4 reasons:\n",
+		"  EXECUTORD_WORKRES, given in " + file + ", line 3: there is no such setting; did you mean EXECUTORD_WORKERS?\n",
+		`  --queue-timeout (EXECUTORD_QUEUE_TIMEOUT) is "30", given as the variable: it must be a duration with its unit`,
+		`  --max-heap (EXECUTORD_MAX_HEAP) is "268435456", given in ` + file + `, line 2: it must be from 1 to 1048576 MiB; the unit is MiB: write 256`,
+		`  --drain-grace (EXECUTORD_DRAIN_GRACE) is "5m", given as the flag: it must be shorter than --stop-timeout`,
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	write("EXECUTORD_MAX_HEAP=256\nEXECUTORD_WORKERS=1\n")
+	p := start(t, path, socket, "--settings-file", file)
+	c := dial(t, socket)
+	r := executor.Request{Execute: protocol.Execute{Code: "1", Limits: protocol.Limits{HeapMiB: 1000}}}
+	o, err := c.Execute(t.Context(), r)
+	if err != nil || o.Stats.Limits == nil || o.Stats.Limits.HeapMiB != 256 {
+		t.Errorf("with the file: %+v, %v", o, err)
+	}
+	if status := p.stop(t, syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
 func TestCommandLine(t *testing.T) {
 	path := testbin.Executord(t)
 	for _, tc := range []struct {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var states = []State{Booting, Checking, Opening, Ready, Maintenance, DrainDelay, Draining, Hurrying, Closing, Stopped, Failed}
+var states = States()
 
 var events = []Event{
 	BootFailed, WorkersReady, CheckFailed, CheckPassed, Opened, ListenerFailed, MaintenanceEntered, MaintenanceLeft,

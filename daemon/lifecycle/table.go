@@ -18,6 +18,11 @@ const (
 	Failed      State = "failed"      // the end, for a fault or cut short
 )
 
+// States are all of them, in the order of a life.
+func States() []State {
+	return []State{Booting, Checking, Opening, Ready, Maintenance, DrainDelay, Draining, Hurrying, Closing, Stopped, Failed}
+}
+
 // Event is what happens to the service. The set is closed and append-only.
 type Event string
 

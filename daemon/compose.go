@@ -23,9 +23,9 @@ func poolConfig(s *settings.Settings, log *slog.Logger) (pool.Config, error) {
 }
 
 // serverConfig is what they mean for the server. It reads the files that they name.
-func serverConfig(s *settings.Settings, version string, log *slog.Logger) (c server.Config, err error) {
+func (d *Daemon) serverConfig(s *settings.Settings) (c server.Config, err error) {
 	c = server.Config{
-		Version: version, Limits: s.Max.Protocol(), Logger: log,
+		Version: d.version, Limits: s.Max.Protocol(), Logger: d.log, Admit: d.admit, OnRefused: d.refused,
 		MaxSessions: s.MaxSessions, MaxExecutions: s.MaxSessionExecutions,
 		MaxCallerSessions: s.MaxCallerSessions, MaxCallerExecutions: s.MaxCallerExecutions,
 		MaxMessageBytes: int64(s.MaxMessageMiB) << 20,

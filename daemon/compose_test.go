@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"errors"
-	"log/slog"
 	"reflect"
 	"testing"
 	"time"
@@ -33,7 +32,7 @@ func TestDefaultsAreThoseOfThePool(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("defaults are %+v, those of the pool %+v", got, want)
 	}
-	c, err := serverConfig(&s, "1", nil)
+	c, err := (&Daemon{}).serverConfig(&s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +69,7 @@ func TestSettingsReachTheParts(t *testing.T) {
 		p.MaxLimits.ToolCalls != 9 || p.Limits.ToolCalls != 9 || p.WorkerMaxAge != 2*time.Hour || p.HeartbeatTimeout != 7*time.Second {
 		t.Errorf("the pool gets %+v", p)
 	}
-	c, err := serverConfig(&s, "1", nil)
+	c, err := (&Daemon{}).serverConfig(&s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +82,11 @@ func TestSettingsReachTheParts(t *testing.T) {
 func TestSettingsOfAnotherProgramAreChecked(t *testing.T) {
 	s := settings.Defaults()
 	s.WorkerBinary = "/bin/true"
-	if _, err := New(s, "1", slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := New(s); err != nil {
 		t.Fatal(err)
 	}
 	s.Workers, s.Default.HeapMiB = 0, 600
-	_, err := New(s, "1", slog.New(slog.DiscardHandler))
+	_, err := New(s)
 	var faults settings.Faults
 	if !errors.As(err, &faults) || len(faults) != 2 {
 		t.Errorf("got %v", err)

@@ -17,7 +17,7 @@ import (
 	"github.com/executord/executord/ipc/testbin"
 )
 
-func TestMain(m *testing.M) { os.Exit(testbin.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(testbin.MainInPath(m)) }
 
 // newPool is a pool of real workers.
 func newPool(t *testing.T) *pool.Pool {

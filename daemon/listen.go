@@ -35,6 +35,47 @@ func parseAddresses(texts []string) ([]net.Addr, error) {
 	return addresses, nil
 }
 
+// open opens what is to be listened on, and tells where.
+func (d *Daemon) open() ([]net.Listener, error) {
+	ls := d.listeners
+	if len(ls) == 0 {
+		var err error
+		if ls, err = listenAll(d.listen); err != nil {
+			return nil, err
+		}
+		d.giveToCallers(ls)
+	}
+	var addresses []net.Addr
+	for _, l := range ls {
+		a := l.Addr()
+		addresses = append(addresses, a)
+		tcp, is := a.(*net.TCPAddr)
+		d.log.Info("listening", "address", a.String(), "tls", is && d.server.Certificate != nil)
+		if is && !tcp.IP.IsLoopback() && d.server.Certificate == nil {
+			d.log.Warn("TCP is not encrypted: tokens and programs can be read on their way", "address", a.String())
+		}
+	}
+	d.mu.Lock()
+	d.addresses = addresses
+	d.mu.Unlock()
+	return ls, nil
+}
+
+// giveToCallers gives unix sockets to the first group whose members may use them, where the service may do that.
+func (d *Daemon) giveToCallers(ls []net.Listener) {
+	if len(d.server.Policy.GIDs) == 0 {
+		return
+	}
+	group := int(d.server.Policy.GIDs[0])
+	for _, l := range ls {
+		if s, is := l.(*ownedSocket); is {
+			if err := os.Lchown(s.path, -1, group); err != nil {
+				d.log.Warn("cannot give the socket to the group of callers", "group", group, "error", err.Error())
+			}
+		}
+	}
+}
+
 // listenAll opens all addresses, or none.
 func listenAll(addresses []net.Addr) (ls []net.Listener, err error) {
 	for _, a := range addresses {

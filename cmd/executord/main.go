@@ -3,10 +3,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/executord/executord/cmd/internal/goruntime"
 	"github.com/executord/executord/daemon"
@@ -16,30 +16,36 @@ import (
 // version is set when the program is built.
 var version = "devel"
 
-// Exit statuses.
+// Exit statuses. 0 is an end in order.
 const (
-	exitFailure = 1
-	exitUsage   = 2
+	exitFailure  = 1 // it could not start, or a listener failed
+	exitUsage    = 2 // the settings are wrong
+	exitCutShort = 3 // a third signal or the stop timeout ended it: outcomes may be lost
 )
 
 func main() {
 	goruntime.Relax()
 	goruntime.Headroom(64 << 20)
+	signals := listen()
 	loaded, err := load()
 	if err != nil {
 		fail(err, exitUsage)
 	}
-	log, err := telemetry.NewLogger(os.Stderr, telemetry.Format(loaded.Settings().LogFormat), loaded.Settings().LogLevel)
+	level := &slog.LevelVar{}
+	log, err := telemetry.NewLogger(os.Stderr, telemetry.Format(loaded.Settings().LogFormat), level)
 	if err != nil {
 		fail(err, exitUsage)
 	}
-	d, err := daemon.New(loaded.Settings(), version, log)
+	d, err := daemon.New(loaded.Settings(), daemon.WithVersion(version), daemon.WithLogger(log), daemon.WithLevel(level),
+		daemon.WithLoaded(loaded, os.Args[1:], os.Environ()))
 	if err != nil {
 		fail(err, exitUsage)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if err := d.Run(ctx); err != nil {
+	go obey(d, signals)
+	switch err := d.Run(context.Background()); {
+	case errors.Is(err, daemon.ErrCutShort):
+		fail(err, exitCutShort)
+	case err != nil:
 		fail(err, exitFailure)
 	}
 }

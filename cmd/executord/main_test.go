@@ -5,15 +5,21 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"github.com/executord/executord/ipc/client"
 	"github.com/executord/executord/ipc/executor"
@@ -141,6 +147,193 @@ func TestDrainIsBounded(t *testing.T) {
 	}
 	if err := <-ended; !errors.Is(err, protocol.Cancelled) {
 		t.Errorf("the endless program ended with %v", err)
+	}
+}
+
+// awaitLog reads the log until a line has all parts.
+func (p *process) awaitLog(t *testing.T, parts ...string) {
+	t.Helper()
+	for p.log.Scan() {
+		t.Log(p.log.Text())
+		missing := func(part string) bool { return !strings.Contains(p.log.Text(), part) }
+		if !slices.ContainsFunc(parts, missing) {
+			return
+		}
+	}
+	t.Fatalf("the log has no line with %q", parts)
+}
+
+func (p *process) signal(t *testing.T, sig os.Signal) {
+	t.Helper()
+	if err := p.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unread is a running program whose outcome its client does not read: the service cannot get rid of it for a while.
+func unread(t *testing.T, socket string) {
+	t.Helper()
+	d := websocket.Dialer{
+		Subprotocols: []string{protocol.Subprotocol},
+		NetDial:      func(string, string) (net.Conn, error) { return net.Dial("unix", socket) },
+	}
+	ws, _, err := d.Dial("ws://localhost/v1/session", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ws.Close() })
+	code := `for (let i = 0; i < 200; i++) console.log("x".repeat(5000)); for (;;);`
+	for _, text := range []string{
+		`{"jsonrpc":"2.0","id":0,"method":"session.open","params":{"client":{"name":"test"}}}`,
+		fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"execute","params":{"code":%q,"limits":{"logBytes":4000000,"cpuMs":60000,"wallMs":60000}}}`, code),
+	} {
+		if err := ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for {
+		_, text, err := ws.ReadMessage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte(`"state":"running"`)) {
+			return
+		}
+	}
+}
+
+// The second signal makes the grace short, and the end is in order; the third ends it at once, with a status of its own.
+func TestFurtherSignals(t *testing.T) {
+	path := testbin.Executord(t)
+	long := []string{"--drain-delay", "10m", "--drain-grace", "1h", "--stop-timeout", "2h"}
+	t.Run("second", func(t *testing.T) {
+		socket := filepath.Join(t.TempDir(), "s")
+		p := start(t, path, socket, long...)
+		unread(t, socket)
+		p.signal(t, syscall.SIGTERM)
+		p.awaitLog(t, "event=stop", "state=drain_delay")
+		if status := p.stop(t, syscall.SIGINT); status != 0 {
+			t.Errorf("exit status %d", status)
+		}
+	})
+	t.Run("third", func(t *testing.T) {
+		socket := filepath.Join(t.TempDir(), "s")
+		p := start(t, path, socket, long...)
+		unread(t, socket)
+		p.signal(t, syscall.SIGTERM)
+		p.awaitLog(t, "event=stop")
+		p.signal(t, syscall.SIGTERM)
+		p.awaitLog(t, "event=hurry")
+		if status := p.stop(t, syscall.SIGTERM); status != exitCutShort {
+			t.Errorf("exit status %d", status)
+		}
+		if _, err := os.Lstat(socket); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the socket is still there: %v", err)
+		}
+	})
+}
+
+// A reload by signal never ends the service, whatever it finds, and not during the start either.
+func TestReloadBySignal(t *testing.T) {
+	dir := t.TempDir()
+	socket, tokens := filepath.Join(dir, "s"), filepath.Join(dir, "tokens")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(tokens, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("app 0123456789abcdef\n")
+	p := start(t, testbin.Executord(t), socket, "--token-file", tokens)
+	write("app\n")
+	p.signal(t, syscall.SIGHUP)
+	p.awaitLog(t, "level=ERROR", "event=reload_ended", "token-file")
+	write("app fedcba9876543210\n")
+	p.signal(t, syscall.SIGHUP)
+	p.awaitLog(t, "level=INFO", "event=reload_ended")
+	if c, err := net.Dial("unix", socket); err != nil {
+		t.Error(err)
+	} else {
+		_ = c.Close()
+	}
+	if status := p.stop(t, syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// A stop under load: whatever was accepted has its one outcome. What ran finished, though its tools answered only after
+// the stop had begun; what waited was turned away as draining; nothing was lost. The end is within the grace.
+func TestStopUnderLoad(t *testing.T) {
+	const sessions, each = 8, 12
+	socket := filepath.Join(t.TempDir(), "s")
+	p := start(t, testbin.Executord(t), socket, "--workers", "4", "--queue", "200", "--drain-grace", "60s")
+	stopping := make(chan struct{})
+	var inTool sync.WaitGroup // four programs are in the middle of their tools
+	inTool.Add(4)
+	var accepted sync.WaitGroup // all are, whether they run or wait
+	accepted.Add(sessions * each)
+	var entered atomic.Int64
+	var results [sessions * each]struct {
+		ran     bool
+		answers int
+		value   string
+		err     error
+	}
+	var all sync.WaitGroup
+	for s := range sessions {
+		c := dial(t, socket)
+		for e := range each {
+			r := &results[s*each+e]
+			q := executor.Request{Execute: protocol.Execute{Code: fmt.Sprintf("await t.wait(); await t.wait(); 'done %d.%d'", s, e)}}
+			var first sync.Once
+			q.OnState = func(st protocol.State) {
+				r.ran = r.ran || st.State == protocol.StateRunning
+				first.Do(accepted.Done)
+			}
+			q.Provide(executor.Provider{Name: "t", Tools: map[string]executor.Tool{"wait": executor.Func(func() {
+				if entered.Add(1) <= 4 {
+					inTool.Done()
+				}
+				<-stopping
+			})}})
+			all.Go(func() {
+				o, err := c.Execute(context.Background(), q)
+				r.answers++
+				if r.err = err; err == nil {
+					r.value, r.err = string(o.Value), o.Err()
+				}
+			})
+		}
+	}
+	inTool.Wait()
+	accepted.Wait()
+	p.signal(t, syscall.SIGTERM)
+	p.awaitLog(t, "event=delay_over", "state=draining")
+	began := time.Now()
+	close(stopping)
+	for p.log.Scan() {
+		t.Log(p.log.Text())
+	}
+	_ = p.Wait()
+	if status := p.ProcessState.ExitCode(); status != 0 || time.Since(began) > 60*time.Second {
+		t.Errorf("exit status %d after %s", status, time.Since(began))
+	}
+	all.Wait()
+	finished := 0
+	for i, r := range results {
+		switch {
+		case r.answers != 1:
+			t.Errorf("execution %d has %d results", i, r.answers)
+		case r.ran && (r.err != nil || r.value != fmt.Sprintf(`"done %d.%d"`, i/each, i%each)):
+			t.Errorf("execution %d ran, and came to %s, %v", i, r.value, r.err)
+		case r.ran:
+			finished++
+		case !errors.Is(r.err, protocol.Draining):
+			t.Errorf("execution %d waited, and came to %s, %v", i, r.value, r.err)
+		}
+	}
+	if finished != 4 {
+		t.Errorf("%d programs ran to their end, 4 were in the middle of it", finished)
 	}
 }
 

@@ -105,3 +105,21 @@ func (m *Machine) Wait(ctx context.Context, is func(State) bool) (State, error) 
 		}
 	}
 }
+
+// Until is a context that ends with ctx, or once the machine is in a state for which is holds, now or later. Release it
+// with release.
+func (m *Machine) Until(ctx context.Context, is func(State) bool) (until context.Context, release context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	unsubscribe := m.Subscribe(func(t Transition) {
+		if is(t.To) {
+			cancel()
+		}
+	})
+	if is(m.State()) {
+		cancel()
+	}
+	return ctx, func() {
+		unsubscribe()
+		cancel()
+	}
+}

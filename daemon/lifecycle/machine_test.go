@@ -26,6 +26,7 @@ checking check_passed opening
 checking check_failed closing
 checking stop closing
 opening opened ready
+opening maintenance_entered maintenance
 opening listener_failed closing
 opening stop closing
 ready maintenance_entered maintenance
@@ -187,6 +188,26 @@ func TestSubscribeAndWait(t *testing.T) {
 	cancel()
 	if s, err := m.Wait(ctx, State.Final); !errors.Is(err, context.Canceled) || s != Ready {
 		t.Errorf("waited for %s, %v", s, err)
+	}
+}
+
+func TestUntil(t *testing.T) {
+	m := New()
+	passed, release := m.Until(t.Context(), func(s State) bool { return s == Checking })
+	defer release()
+	if passed.Err() != nil {
+		t.Error("it ended before")
+	}
+	_, _ = m.Fire(WorkersReady, "", "")
+	<-passed.Done()
+	at, release := m.Until(t.Context(), func(s State) bool { return s == Checking })
+	defer release()
+	<-at.Done()
+	never, release := m.Until(t.Context(), State.Final)
+	release()
+	<-never.Done()
+	if len(m.observers) != 2 {
+		t.Errorf("%d observers are left", len(m.observers))
 	}
 }
 

@@ -60,9 +60,10 @@ var table = map[State]map[Event]State{
 		Stop:        Closing,
 	},
 	Opening: {
-		Opened:         Ready,
-		ListenerFailed: Closing,
-		Stop:           Closing,
+		Opened:             Ready,
+		MaintenanceEntered: Maintenance, // one that outlived a restart
+		ListenerFailed:     Closing,
+		Stop:               Closing,
 	},
 	Ready: {
 		MaintenanceEntered: Maintenance,

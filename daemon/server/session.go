@@ -26,8 +26,9 @@ type session struct {
 	identity string // the caller's
 	log      *slog.Logger
 	opened   atomic.Bool // session.open was answered; set by the reader
-	arrival  uint64      // the order of sessions; guarded by srv.mu, like turned
-	turned   bool        // it was turned out to make room
+	came     time.Time
+	arrival  uint64 // the order of sessions; guarded by srv.mu, like turned
+	turned   bool   // it was turned out to make room
 
 	ctx    context.Context // of the executions; ends with the connection
 	cancel context.CancelCauseFunc
@@ -73,7 +74,7 @@ func (s *Server) newSession(who caller) *session {
 	id := rand.Text()
 	x := &session{
 		srv: s, id: id, caller: who, identity: who.identity, log: s.log.With("session", id, "identity", who.identity),
-		running: map[string]*execution{}, calls: map[uint64]*call{},
+		came: time.Now(), running: map[string]*execution{}, calls: map[uint64]*call{},
 	}
 	x.ctx, x.cancel = context.WithCancelCause(s.halt)
 	return x

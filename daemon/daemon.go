@@ -81,8 +81,10 @@ func New(s settings.Settings, set ...Option) (*Daemon, error) {
 	if d.pool, err = poolConfig(&s, d.log); err != nil {
 		return nil, err
 	}
-	if err := telemetry.Check(); err != nil {
-		return nil, err
+	if d.telemetry == nil {
+		if err := telemetry.Check(); err != nil {
+			return nil, err
+		}
 	}
 	d.pool.OnEvent = events.NewFeed(d.ring).Pool
 	if d.server, err = d.serverConfig(&s); err != nil {
@@ -161,14 +163,16 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 // observed is run with telemetry, whose last is sent after the last execution has ended.
 func (d *Daemon) observed() error {
-	s := d.settings.Load()
-	t, err := telemetry.New(telemetry.Config{Version: d.version, Page: s.Metrics, Logger: d.log})
-	if err != nil {
-		return d.bootFault(lifecycle.BootFailed, err)
+	t := d.telemetry
+	if t == nil {
+		var err error
+		if t, err = telemetry.New(telemetry.Config{Version: d.version, Page: d.settings.Load().Metrics, Logger: d.log}); err != nil {
+			return d.bootFault(lifecycle.BootFailed, err)
+		}
 	}
 	d.pool.Meter, d.pool.Tracer = t.Meter, t.Tracer
 	d.server.Meter, d.server.Metrics = t.Meter, t.Page
-	err = d.run()
+	err := d.run()
 	d.closeUnlessCut("telemetry is lost", t.Close)
 	return err
 }

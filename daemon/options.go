@@ -6,6 +6,7 @@ import (
 
 	"github.com/executord/executord/daemon/events"
 	"github.com/executord/executord/daemon/settings"
+	"github.com/executord/executord/daemon/telemetry"
 )
 
 // Option changes how a Daemon works.
@@ -17,6 +18,7 @@ type options struct {
 	level     *slog.LevelVar
 	listeners []net.Listener
 	hear      []func(events.Event)
+	telemetry *telemetry.Telemetry
 	reload    func(apply func(settings.Settings) error) (settings.Changes, error)
 }
 
@@ -40,6 +42,10 @@ func WithListeners(listeners ...net.Listener) Option {
 func WithEvents(hear func(events.Event)) Option {
 	return func(o *options) { o.hear = append(o.hear, hear) }
 }
+
+// WithTelemetry has metrics and traces go to t, which is for this Daemon only, rather than where Settings.Metrics and the
+// OTEL_* variables of the process say. Run closes t, which does nothing where the providers in it are the caller's own.
+func WithTelemetry(t *telemetry.Telemetry) Option { return func(o *options) { o.telemetry = t } }
 
 // WithLoaded has Reload read the settings again, from the same command line and environment, and the file that they
 // name. Without it a reload only reads the files again that the settings name: tokens and certificates.

@@ -29,14 +29,15 @@ type Config struct {
 	Logger  *slog.Logger // hears of exporters that fail; nil discards
 }
 
-// Telemetry is where a service's metrics and traces go. What nobody asked for is nil, and costs nothing.
+// Telemetry is where a service's metrics and traces go. What nobody asked for is nil, and costs nothing. One that was not made
+// by New has providers that are somebody else's, who closes them.
 type Telemetry struct {
 	Meter  metric.MeterProvider
 	Tracer trace.TracerProvider
 	Page   http.Handler // the metrics page of Prometheus, also in OpenMetrics
 
-	life context.Context // of exports
-	end  context.CancelFunc
+	life context.Context    // of exports
+	end  context.CancelFunc // of life; nil where there are none
 	stop []func(context.Context) error
 }
 
@@ -57,7 +58,7 @@ func New(c Config) (*Telemetry, error) {
 		return nil, err
 	}
 	if env.off {
-		return &Telemetry{end: func() {}}, nil
+		return &Telemetry{}, nil
 	}
 	about, err := describe(c.Version)
 	if err != nil {
@@ -147,7 +148,9 @@ func (t *Telemetry) Close() error {
 		all.Go(func() { faults[i] = stop(ctx) })
 	}
 	all.Wait()
-	t.end() // what still tries
+	if t.end != nil {
+		t.end() // what still tries
+	}
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("cannot export the last metrics and traces: %w", err)
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"github.com/executord/executord/ipc/client"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/testcert"
 )
 
 const (
@@ -109,6 +111,66 @@ func TestReloadRotatesTokens(t *testing.T) {
 	}
 	if err := works(t, next); err != nil {
 		t.Errorf("the session of the other: %v", err)
+	}
+}
+
+// Over TLS with certificates of both ends, which a reload changes.
+func TestReloadRotatesCertificates(t *testing.T) {
+	dir := t.TempDir()
+	cert, key, callers := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "callers.pem")
+	old, next := testcert.New(t), testcert.New(t)
+	lay := func(ca *testcert.CA) {
+		t.Helper()
+		pair := ca.Server("executord.example")
+		write(t, cert, string(pair.Cert))
+		write(t, key, string(pair.Key))
+		write(t, callers, string(ca.PEM()))
+	}
+	lay(old)
+	s := start(t, []string{"--listen=tcp://127.0.0.1:0", "--tls-cert=" + cert, "--tls-key=" + key, "--tls-client-ca=" + callers})
+	dial := func(trusted *testcert.CA, own ...testcert.Pair) (*client.Client, error) {
+		config := &tls.Config{RootCAs: trusted.Pool()}
+		for _, p := range own {
+			config.Certificates = append(config.Certificates, p.TLS(t))
+		}
+		c, err := client.Dial(t.Context(), strings.Replace(s.tcp(), "tcp://", "wss://", 1), client.WithTLS(config))
+		if err == nil {
+			t.Cleanup(func() { _ = c.Close() })
+		}
+		return c, err
+	}
+	if _, err := dial(old); !errors.Is(err, protocol.Unauthorized) {
+		t.Errorf("without a certificate: %v", err)
+	}
+	c, err := dial(old, old.Client("app"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := works(t, c); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.Dial(t.Context(), s.tcp()); err == nil {
+		t.Error("TCP is served without TLS")
+	}
+	write(t, key, "no key")
+	if err := s.Reload(""); err == nil || works(t, c) != nil {
+		t.Errorf("a bad key: %v", err)
+	}
+	lay(next)
+	if err := s.Reload(""); err != nil {
+		t.Fatal(err)
+	}
+	if err := works(t, c); err == nil {
+		t.Error("a session goes on whose certificate nobody trusts any more")
+	}
+	if _, err := dial(old, old.Client("app")); err == nil {
+		t.Error("the old certificate is still shown")
+	}
+	if c, err = dial(next, next.Client("app")); err != nil {
+		t.Fatal(err)
+	}
+	if err := works(t, c); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -37,8 +38,8 @@ const openTimeout = 30 * time.Second
 // maxMaxMessage is the largest setting of WithMaxMessageBytes.
 const maxMaxMessage = 1 << 30
 
-// Dial connects to the service at address: unix:/path, tcp://host:port, or ws://host:port. A refusal of the service is
-// a *protocol.Error; where nobody listens the error wraps that of the socket.
+// Dial connects to the service at address: unix:/path, tcp://host:port or ws://host:port, and over TLS tls://host:port or
+// wss://host:port. A refusal of the service is a *protocol.Error; where nobody listens the error wraps that of the socket.
 func Dial(ctx context.Context, address string, opts ...Option) (*Client, error) {
 	o := defaults()
 	for _, set := range opts {
@@ -69,7 +70,8 @@ func (c *Client) open(ctx context.Context) (*session, error) {
 	if c.opts.token != "" {
 		header.Set("Authorization", "Bearer "+c.opts.token)
 	}
-	conn, resp, err := channel.Dial(ctx, c.endpoint.url, protocol.Subprotocol, header, c.opts.channel, c.endpoint.dial)
+	dial := func(ctx context.Context) (net.Conn, error) { return c.endpoint.dial(ctx, c.opts.tls) }
+	conn, resp, err := channel.Dial(ctx, c.endpoint.url, protocol.Subprotocol, header, c.opts.channel, dial)
 	if err != nil {
 		if refusal := refusalOf(resp); refusal != nil {
 			return nil, refusal

@@ -402,12 +402,16 @@ func TestAddresses(t *testing.T) {
 		address string
 		want    endpoint // zero: refused
 	}{
-		{"unix:/run/x", endpoint{"unix", "/run/x", "ws://localhost/v1/session"}},
-		{"unix:///run/x", endpoint{"unix", "/run/x", "ws://localhost/v1/session"}},
-		{"tcp://127.0.0.1:7410", endpoint{"tcp", "127.0.0.1:7410", "ws://127.0.0.1:7410/v1/session"}},
-		{"tcp://[::1]:7410/", endpoint{"tcp", "[::1]:7410", "ws://[::1]:7410/v1/session"}},
-		{"ws://host:1/base", endpoint{"tcp", "host:1", "ws://host:1/base/v1/session"}},
-		{"ws://host:1/v1/session", endpoint{"tcp", "host:1", "ws://host:1/v1/session"}},
+		{"unix:/run/x", endpoint{"unix", "/run/x", "ws://localhost/v1/session", false}},
+		{"unix:///run/x", endpoint{"unix", "/run/x", "ws://localhost/v1/session", false}},
+		{"tcp://127.0.0.1:7410", endpoint{"tcp", "127.0.0.1:7410", "ws://127.0.0.1:7410/v1/session", false}},
+		{"tcp://[::1]:7410/", endpoint{"tcp", "[::1]:7410", "ws://[::1]:7410/v1/session", false}},
+		{"ws://host:1/base", endpoint{"tcp", "host:1", "ws://host:1/base/v1/session", false}},
+		{"ws://host:1/v1/session", endpoint{"tcp", "host:1", "ws://host:1/v1/session", false}},
+		{"tls://host:1", endpoint{"tcp", "host:1", "ws://host:1/v1/session", true}},
+		{"wss://host:1/base", endpoint{"tcp", "host:1", "ws://host:1/base/v1/session", true}},
+		{"tls://host:1/path", endpoint{}},
+		{"https://host:1", endpoint{}},
 		{"unix:relative", endpoint{}},
 		{"unix:", endpoint{}},
 		{"/run/x", endpoint{}},

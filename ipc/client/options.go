@@ -1,6 +1,7 @@
 package client
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"time"
 
@@ -14,6 +15,7 @@ type Option func(*options)
 type options struct {
 	party       protocol.Party
 	token       string
+	tls         *tls.Config
 	log         *slog.Logger
 	channel     channel.Config
 	maxMessage  int64 // sent; the service's messages may be twice as large, see WithMaxMessageBytes
@@ -38,6 +40,10 @@ func WithName(name, version string) Option {
 
 // WithToken sends a bearer token, as services on TCP may ask for.
 func WithToken(secret string) Option { return func(o *options) { o.token = secret } }
+
+// WithTLS says which services are trusted over TLS, and which certificate this client shows. Without it those that the
+// system trusts are, and none is shown.
+func WithTLS(c *tls.Config) Option { return func(o *options) { o.tls = c } }
 
 // WithLogger hears of panics in tools and of faults of the service. The default discards.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }

@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"crypto/tls"
 	"net"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +14,9 @@ const unsentBytes = 128 << 10
 // megabytes and reports room only once a third is free: a slow reader would then look like one that stopped, and a
 // ping would wait behind all of it. It is an improvement and not a need, so a kernel that refuses is left alone.
 func limitUnsent(c net.Conn) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
 		return

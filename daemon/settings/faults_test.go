@@ -99,6 +99,8 @@ func TestFaults(t *testing.T) {
 		{"no network", []string{"--egress-allow=https://x", "--egress-allow-private=10.0.0.1"}, "egress-allow-private", "no '/'"},
 		{"exception to nothing", []string{"--egress-allow-private=10.0.0.0/8"}, "egress-allow-private", "there is no --egress-allow"},
 		{"no level", []string{"--log-level=warning"}, "log-level", "one of debug, info, warn, error"},
+		{"no format", []string{"--log-format=xml"}, "log-format", "one of auto, text, json, journal"},
+		{"no switch", []string{"--metrics=on"}, "metrics", "true or false"},
 		{"binary data", []string{"--token-file=a\x00b"}, "token-file", "no text"},
 		{"settings file that is not there", []string{"--settings-file=/nowhere/none"}, "settings-file", "no such file"},
 		{"settings file that is none", []string{"--settings-file=" + t.TempDir()}, "settings-file", "no regular file"},

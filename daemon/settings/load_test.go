@@ -42,6 +42,29 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// A switch may stand alone, be turned round, or have a value.
+func TestSwitches(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		file string
+		want bool
+	}{
+		{nil, "", true},
+		{nil, "EXECUTORD_METRICS=false", false},
+		{[]string{"--metrics"}, "EXECUTORD_METRICS=false", true},
+		{[]string{"--no-metrics"}, "EXECUTORD_METRICS=true", false},
+		{[]string{"--metrics=false"}, "", false},
+		{[]string{"--metrics", "--no-metrics"}, "", false},
+	} {
+		l, err := load(append(tc.args, "--settings-file="+writeFile(t, tc.file))...)
+		if err != nil {
+			t.Errorf("%q: %v", tc.args, err)
+		} else if got := l.Settings().Metrics; got != tc.want {
+			t.Errorf("%q with %q: %v", tc.args, tc.file, got)
+		}
+	}
+}
+
 // The last of several in a file counts, and the variable names the file as well as the flag does.
 func TestSettingsFile(t *testing.T) {
 	file := writeFile(t, "EXECUTORD_QUEUE=3\nEXECUTORD_QUEUE=30\nOTEL_SERVICE_NAME='my service'\n")

@@ -2,12 +2,15 @@ package daemon
 
 import (
 	"errors"
+	"path/filepath"
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/daemon/settings"
+	"github.com/executord/executord/ipc/testcert"
 )
 
 // load reads settings, with a worker binary that is there.
@@ -90,5 +93,84 @@ func TestSettingsOfAnotherProgramAreChecked(t *testing.T) {
 	var faults settings.Faults
 	if !errors.As(err, &faults) || len(faults) != 2 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// another is a value of a setting that is not the one in force, with the flags that it needs beside it.
+func another(t *testing.T, s settings.Setting) []string {
+	t.Helper()
+	ca := testcert.New(t)
+	pair := ca.Server("a")
+	file := func(text string) string {
+		path := filepath.Join(t.TempDir(), "file")
+		write(t, path, text)
+		return path
+	}
+	cert, key := "--tls-cert="+file(string(pair.Cert)), "--tls-key="+file(string(pair.Key))
+	switch s.Name {
+	case "workers", "spare-workers":
+		return []string{"--" + s.Name + "=7"}
+	case "drain-delay":
+		return []string{"--drain-delay=1s"}
+	case "allow-uid", "allow-group":
+		return []string{"--" + s.Name + "=4711"}
+	case "allow-host":
+		return []string{"--allow-host=a"}
+	case "allow-origin":
+		return []string{"--allow-origin=https://a"}
+	case "token-file":
+		return []string{"--token-file=" + file("a "+secretA)}
+	case "tls-cert", "tls-key":
+		return []string{cert, key}
+	case "tls-client-ca":
+		return []string{cert, key, "--tls-client-ca=" + file(string(pair.Cert))}
+	case "egress-allow":
+		return []string{"--egress-allow=https://a"}
+	case "egress-allow-private":
+		return []string{"--egress-allow=https://a", "--egress-allow-private=10.0.0.0/8"}
+	case "log-level":
+		return []string{"--log-level=debug"}
+	}
+	if d, err := time.ParseDuration(s.Value); err == nil && d > 0 {
+		return []string{"--" + s.Name + "=" + (d / 2).String()}
+	}
+	n, err := strconv.Atoi(s.Value)
+	if err != nil || n < 2 {
+		t.Fatalf("--%s is %q: what else could it be?", s.Name, s.Value)
+	}
+	return []string{"--" + s.Name + "=" + strconv.Itoa(n/2)}
+}
+
+// What says that a reload changes it changes something that a reload takes over. That each part acts on it is shown where
+// the part is: TestReconfigure… of daemon/pool and daemon/server, TestReload… here.
+func TestReloadableSettingsReachAPart(t *testing.T) {
+	list, err := settings.Load(nil, []string{"EXECUTORD_WORKER_BINARY=/bin/true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(load(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reloaded := func(args ...string) []any {
+		t.Helper()
+		s := load(t, args...)
+		p, err := poolConfig(&s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := d.serverConfig(&s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Direct, c.Admit, c.OnRefused = nil, nil, nil // functions cannot be compared; Direct is made of s.Egress
+		c.MaxMessageBytes, c.DrainGrace = 0, 0         // Reconfigure does not take these
+		return []any{p, c, s.Egress, s.DrainDelay, s.DrainGrace, s.StopTimeout, s.LogLevel}
+	}
+	before := reloaded()
+	for _, s := range list.List() {
+		if s.Reloadable && reflect.DeepEqual(reloaded(another(t, s)...), before) {
+			t.Errorf("--%s says that a reload changes it, and nothing that a reload takes over is different", s.Name)
+		}
 	}
 }

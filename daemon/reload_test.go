@@ -3,8 +3,11 @@ package daemon
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -206,6 +209,54 @@ func TestReloadOfSettings(t *testing.T) {
 	if running.err != nil {
 		t.Error(running.err)
 	}
+}
+
+// What the pool decides changes under the feet of an open session.
+func TestReloadChangesThePool(t *testing.T) {
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "reached") }))
+	t.Cleanup(target.Close)
+	file := filepath.Join(t.TempDir(), "executord.env")
+	const before = "EXECUTORD_DEFAULT_CPU=3s\nEXECUTORD_MAX_HEAP=200\n"
+	write(t, file, before)
+	s := start(t, []string{"--settings-file=" + file})
+	c := s.client()
+	fetch := executor.Request{Execute: protocol.Execute{
+		Code: `return (await fetch("` + target.URL + `")).text()`, Network: protocol.NetworkDirect, Limits: protocol.Limits{HeapMiB: 1000},
+	}}
+	check := func(when string, reached bool, cpuMs, heapMiB int64) {
+		t.Helper()
+		r := fetch
+		if !reached {
+			if _, err := c.Execute(t.Context(), r); !errors.Is(err, protocol.InvalidParams) {
+				t.Errorf("%s the network is allowed: %v", when, err)
+			}
+			r.Code, r.Network = "'reached'", protocol.NetworkNone
+		}
+		o, err := c.Execute(t.Context(), r)
+		if err != nil || string(o.Value) != `"reached"` || o.Stats.Limits.CPUMs != cpuMs || o.Stats.Limits.HeapMiB != heapMiB {
+			t.Errorf("%s: %+v, %v", when, o, err)
+		}
+	}
+	reload := func(text string) {
+		t.Helper()
+		write(t, file, text)
+		if err := s.Reload(""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("at first", false, 3000, 200)
+	reload("EXECUTORD_DEFAULT_CPU=2s\nEXECUTORD_MAX_HEAP=300\nEXECUTORD_QUEUE_PER_CALLER=0\n" +
+		"EXECUTORD_EGRESS_ALLOW=" + target.URL + "\nEXECUTORD_EGRESS_ALLOW_PRIVATE=127.0.0.0/8\n")
+	check("after a reload", true, 2000, 300)
+	running := hold(c)
+	<-running.running
+	if err := works(t, c); !errors.Is(err, protocol.Overloaded) {
+		t.Errorf("a second of the same caller: %v", err)
+	}
+	close(running.release)
+	<-running.done
+	reload(before)
+	check("after another", false, 3000, 200)
 }
 
 func TestReloadChangesTheLevelOfTheLog(t *testing.T) {

@@ -222,3 +222,18 @@ func TestListenAllOrNone(t *testing.T) {
 		t.Error("no address was taken")
 	}
 }
+
+// The socket belongs to the first group whose members may call, who could not reach it otherwise.
+func TestSocketsBelongToCallers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a socket to any group")
+	}
+	s := start(t, []string{"--allow-group=4242,4343"})
+	info, err := os.Lstat(s.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gid := info.Sys().(*syscall.Stat_t).Gid; gid != 4242 || info.Mode().Perm() != socketMode {
+		t.Errorf("group %d, mode %v", gid, info.Mode())
+	}
+}

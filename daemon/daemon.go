@@ -16,6 +16,7 @@ import (
 	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/daemon/server"
 	"github.com/executord/executord/daemon/settings"
+	"github.com/executord/executord/daemon/systemd"
 	"github.com/executord/executord/daemon/telemetry"
 )
 
@@ -121,6 +122,19 @@ func (d *Daemon) WaitReady(ctx context.Context) error {
 	return err
 }
 
+// Alive returns nil when the service can do its work: its parts answer, and workers are heard. Its error comes when ctx
+// ends. A watchdog should ask it.
+func (d *Daemon) Alive(ctx context.Context) error {
+	d.mu.Lock()
+	p := d.parts
+	d.mu.Unlock()
+	if p.pool == nil {
+		return nil // what a start may take is bounded elsewhere
+	}
+	_ = p.server.Stats() // needs the lock that sessions need
+	return p.pool.Alive(ctx)
+}
+
 // Addresses are those that are listened on, once WaitReady has returned.
 func (d *Daemon) Addresses() []net.Addr {
 	d.mu.Lock()
@@ -183,8 +197,15 @@ func (d *Daemon) run() error {
 	boot, cancel := context.WithTimeout(boot, bootTimeout)
 	defer cancel()
 	d.log.Info("starting workers", "version", d.version, "workers", d.pool.Workers)
-	binary := d.settings.Load().WorkerBinary
-	p, err := executor.New(boot, executor.Config{WorkerBinary: binary, Tune: func(c *pool.Config) { *c = d.pool }})
+	s := d.settings.Load()
+	config := d.pool
+	if s.WorkerSocket != "" {
+		var err error
+		if config.Launcher, err = systemd.NewUnits(boot, systemd.UnitsConfig{Socket: s.WorkerSocket, Logger: d.log}); err != nil {
+			return d.bootFault(lifecycle.BootFailed, err)
+		}
+	}
+	p, err := executor.New(boot, executor.Config{WorkerBinary: s.WorkerBinary, Tune: func(c *pool.Config) { *c = config }})
 	if err != nil {
 		return d.bootFault(lifecycle.BootFailed, err)
 	}

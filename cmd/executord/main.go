@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/executord/executord/cmd/internal/goruntime"
 	"github.com/executord/executord/daemon"
+	"github.com/executord/executord/daemon/systemd"
 	"github.com/executord/executord/daemon/telemetry"
 )
 
@@ -36,13 +38,22 @@ func main() {
 	if err != nil {
 		fail(err, exitUsage)
 	}
+	passed, err := systemd.Listeners()
+	if err != nil {
+		fail(err, exitFailure)
+	}
 	d, err := daemon.New(loaded.Settings(), daemon.WithVersion(version), daemon.WithLogger(log), daemon.WithLevel(level),
-		daemon.WithLoaded(loaded, os.Args[1:], os.Environ()))
+		daemon.WithLoaded(loaded, os.Args[1:], os.Environ()),
+		daemon.WithListeners(slices.Concat(passed[systemd.ServiceSocket], passed[systemd.TCPSocket])...))
 	if err != nil {
 		fail(err, exitUsage)
 	}
 	go obey(d, signals)
-	switch err := d.Run(context.Background()); {
+	manager := systemd.Follow(d.Subscribe, log)
+	go systemd.Watchdog(context.Background(), d.Alive, log)
+	err = d.Run(context.Background())
+	manager.Close()
+	switch {
 	case errors.Is(err, daemon.ErrCutShort):
 		fail(err, exitCutShort)
 	case err != nil:

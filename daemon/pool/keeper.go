@@ -49,6 +49,8 @@ func (p *Pool) round() (surplus []*member, next time.Duration) {
 	if p.shut {
 		return nil, keepEvery
 	}
+	close(p.rounded)
+	p.rounded = make(chan struct{})
 	now := p.outside.now()
 	next = p.markDue(now)
 	p.shrink()

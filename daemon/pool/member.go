@@ -63,6 +63,7 @@ type member struct {
 	lastID   atomic.Uint64       // of the newest execution
 	baseline atomic.Int64        // resident bytes at rest
 	rss      atomic.Int64        // last seen at rest or by a heartbeat
+	heard    atomic.Int64        // when a frame came last, unix nanoseconds
 
 	// Set by start, before anybody else sees the member running.
 	proc  Process
@@ -257,7 +258,9 @@ func (m *member) serve() error {
 // armDeadline sets when silence counts as death. The deadline of a process that was killed is nearer, whichever of
 // kill and this came last.
 func (m *member) armDeadline() {
-	by := time.Now().Add(m.pool.config().HeartbeatTimeout)
+	now := time.Now()
+	m.heard.Store(now.UnixNano())
+	by := now.Add(m.pool.config().HeartbeatTimeout)
 	if !m.moveBy.IsZero() && m.moveBy.Before(by) {
 		by = m.moveBy
 	}

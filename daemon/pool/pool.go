@@ -47,6 +47,7 @@ type Pool struct {
 	members     map[*member]struct{} // whose process may exist
 	idle        []*member            // longest idle first
 	running     int                  // members in that state
+	rounded     chan struct{}        // closed and replaced when the keeper has gone round
 	ready       chan struct{}        // closed and replaced when a member joins or a start fails
 	lastWorker  uint64
 	failures    int       // starts that failed in a row
@@ -73,7 +74,7 @@ func newPool(c Config, o outside) (*Pool, error) {
 	}
 	p := &Pool{
 		log: c.Logger, outside: o, prefix: rand.Text()[:10],
-		draining: make(chan struct{}), closing: make(chan struct{}), wake: make(chan struct{}, 1), ready: make(chan struct{}),
+		draining: make(chan struct{}), closing: make(chan struct{}), wake: make(chan struct{}, 1), ready: make(chan struct{}), rounded: make(chan struct{}),
 		members: map[*member]struct{}{}, totals: newTotals(), records: newRecords(),
 	}
 	p.current.Store(&c)

@@ -118,7 +118,8 @@ var rules = []rule{
 	}},
 	{[]string{"allow-host"}, func(s *Settings) string { return firstBroken(s.AllowHost, brokenHost) }},
 	{[]string{"allow-origin"}, func(s *Settings) string { return firstBroken(s.AllowOrigin, brokenOrigin) }},
-	{[]string{"worker-binary"}, func(s *Settings) string { _, err := executor.FindWorker(s.WorkerBinary); return reasonOf(err) }},
+	{[]string{"worker-binary", "worker-socket"}, brokenWorkerBinary},
+	{[]string{"worker-socket"}, brokenWorkerSocket},
 	{[]string{"queue-per-caller", "queue"}, func(s *Settings) string {
 		return over(s.QueueShare > s.Queue, "it must be at most --queue, which is %d", s.Queue)
 	}},
@@ -267,4 +268,29 @@ func brokenOrigin(origin string) string {
 		return ""
 	}
 	return "it must be as a browser sends it: scheme://host or scheme://host:port, in lower case"
+}
+
+// brokenWorkerBinary: units have their own word on what they run.
+func brokenWorkerBinary(s *Settings) string {
+	if s.WorkerSocket != "" {
+		return ""
+	}
+	_, err := executor.FindWorker(s.WorkerBinary)
+	return reasonOf(err)
+}
+
+func brokenWorkerSocket(s *Settings) string {
+	if s.WorkerSocket == "" {
+		return ""
+	}
+	info, err := os.Stat(s.WorkerSocket)
+	switch {
+	case !filepath.IsAbs(s.WorkerSocket):
+		return "it must be an absolute path"
+	case err != nil:
+		return reasonOf(err) + "; is executor-worker.socket started?"
+	case info.Mode().Type() != fs.ModeSocket:
+		return "it is no socket"
+	}
+	return ""
 }

@@ -36,15 +36,16 @@ type Notifier struct {
 	closed   bool
 }
 
-// Follow begins to tell the manager of m; nil when there is none. Close ends it.
-func Follow(m *lifecycle.Machine, log *slog.Logger) *Notifier {
+// Follow begins to tell the manager of a service that is about to start, by its subscribe; nil when there is no manager.
+// Close ends it.
+func Follow(subscribe func(func(lifecycle.Transition)) (unsubscribe func()), log *slog.Logger) *Notifier {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return nil
 	}
 	n := &Notifier{log: log, messages: make(chan string, 64), done: make(chan struct{})}
 	go n.speak()
-	n.leave = m.Subscribe(func(t lifecycle.Transition) { n.say(message(t)) })
-	n.say(message(m.Last()))
+	n.say(status(stateWords[lifecycle.Booting]))
+	n.leave = subscribe(func(t lifecycle.Transition) { n.say(message(t)) })
 	return n
 }
 

@@ -50,7 +50,7 @@ func TestS11S17Notifications(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, m := hearing(t, address), lifecycle.New()
-			n := Follow(m, slog.New(slog.DiscardHandler))
+			n := Follow(m.Subscribe, slog.New(slog.DiscardHandler))
 			expect := func(pattern string) {
 				t.Helper()
 				if got := heard(t, c); !regexp.MustCompile("^(?s:" + pattern + ")$").MatchString(got) {
@@ -106,7 +106,7 @@ func TestS11S17Notifications(t *testing.T) {
 func TestNoManager(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	t.Setenv("WATCHDOG_USEC", "")
-	n := Follow(lifecycle.New(), slog.New(slog.DiscardHandler))
+	n := Follow(lifecycle.New().Subscribe, slog.New(slog.DiscardHandler))
 	n.Status("x")
 	n.Close()
 	Watchdog(t.Context(), func(context.Context) error { t.Error("asked"); return nil }, slog.New(slog.DiscardHandler))

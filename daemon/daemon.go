@@ -28,7 +28,8 @@ type Daemon struct {
 	pool     pool.Config
 	server   server.Config
 	listen   []net.Addr
-	settings atomic.Pointer[settings.Settings] // in force
+	settings atomic.Pointer[settings.Settings]    // in force
+	entered  atomic.Pointer[lifecycle.Transition] // into the state that it is in, or to another reason for it
 	ran      atomic.Bool
 	limit    sync.Once                 // starts the stop timeout
 	stopBy   atomic.Pointer[time.Time] // when whoever started the service loses patience; nil before a stop
@@ -96,6 +97,8 @@ func New(s settings.Settings, set ...Option) (*Daemon, error) {
 			return nil, err
 		}
 	}
+	first := d.machine.Last()
+	d.entered.Store(&first)
 	d.machine.Subscribe(d.tell)
 	return d, nil
 }
@@ -156,6 +159,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	heard := d.deliver()
 	defer closeAll(d.listeners)
+	if d.adminListener != nil {
+		defer closeAll([]net.Listener{d.adminListener})
+	}
 	release := context.AfterFunc(ctx, d.Stop)
 	defer release()
 	err := d.observed()
@@ -243,9 +249,21 @@ func (d *Daemon) serve(p *pool.Pool) error {
 		return d.bootFault(lifecycle.ListenerFailed, err)
 	}
 	defer closeAll(listeners)
+	desk, err := d.openAdmin()
+	if err != nil {
+		return d.bootFault(lifecycle.ListenerFailed, err)
+	}
+	if desk != nil {
+		defer closeAll([]net.Listener{desk})
+	}
 	d.mu.Lock()
 	d.parts = parts{p, srv}
 	d.mu.Unlock()
+	stopAdmin, err := d.startAdmin(desk, p, srv)
+	if err != nil {
+		return d.bootFault(lifecycle.ListenerFailed, err)
+	}
+	defer stopAdmin() // the operator may watch to the end
 	if !d.restoreMaintenance() && !d.fire(lifecycle.Opened, "", "") {
 		return nil
 	}

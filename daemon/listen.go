@@ -43,7 +43,7 @@ func (d *Daemon) open() ([]net.Listener, error) {
 		if ls, err = listenAll(d.listen); err != nil {
 			return nil, err
 		}
-		d.giveToCallers(ls)
+		d.give(ls, d.server.Policy.GIDs, "callers")
 	}
 	var addresses []net.Addr
 	for _, l := range ls {
@@ -59,21 +59,6 @@ func (d *Daemon) open() ([]net.Listener, error) {
 	d.addresses = addresses
 	d.mu.Unlock()
 	return ls, nil
-}
-
-// giveToCallers gives unix sockets to the first group whose members may use them, where the service may do that.
-func (d *Daemon) giveToCallers(ls []net.Listener) {
-	if len(d.server.Policy.GIDs) == 0 {
-		return
-	}
-	group := int(d.server.Policy.GIDs[0])
-	for _, l := range ls {
-		if s, is := l.(*ownedSocket); is {
-			if err := os.Lchown(s.path, -1, group); err != nil {
-				d.log.Warn("cannot give the socket to the group of callers", "group", group, "error", err.Error())
-			}
-		}
-	}
 }
 
 // listenAll opens all addresses, or none.

@@ -30,6 +30,9 @@ func (d *Daemon) tell(t lifecycle.Transition) {
 		attrs = append(attrs, slog.String("who", t.Who))
 	}
 	d.log.LogAttrs(context.Background(), level, "lifecycle", attrs...)
+	if t.From != t.To || t.Event == lifecycle.MaintenanceEntered {
+		d.entered.Store(&t)
+	}
 	if kind, is := kindOf(t); is {
 		d.ring.Publish(events.Event{Time: t.Time, Kind: kind, Reason: t.Reason, Who: t.Who})
 	}

@@ -20,6 +20,9 @@ type options struct {
 	hear      []func(events.Event)
 	telemetry *telemetry.Telemetry
 	reload    func(apply func(settings.Settings) error) (settings.Changes, error)
+	loaded    *settings.Loaded // nil where nobody knows what the settings are from
+
+	adminListener net.Listener
 }
 
 // WithVersion is what callers are told; "devel" unless set.
@@ -31,11 +34,15 @@ func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 // WithLevel has reloads set the level of the log there.
 func WithLevel(level *slog.LevelVar) Option { return func(o *options) { o.level = level } }
 
-// WithListeners serves on listeners that are open already, in the place of Settings.Listen: on unix sockets and TCP. Run
-// closes them. Whether the file of a unix socket goes with it is for whoever opened it to say (SetUnlinkOnClose).
+// WithListeners serves on listeners that are open already, in the place of Settings.Listen: on unix sockets and TCP. The
+// operator is then served where WithAdminListener says, and not by Settings.AdminListen. Run closes them. Whether the file of a unix socket goes with it is for whoever opened it to say (SetUnlinkOnClose).
 func WithListeners(listeners ...net.Listener) Option {
 	return func(o *options) { o.listeners = append(o.listeners, listeners...) }
 }
+
+// WithAdminListener serves the operator on a unix socket that is open already, in the place of Settings.AdminListen. Run
+// closes it.
+func WithAdminListener(l net.Listener) Option { return func(o *options) { o.adminListener = l } }
 
 // WithEvents has hear called with the news of the service, in their order and on one goroutine. It may be slow: what it
 // misses is left out, and counted in events.Event.Omitted. Run returns after it has had the last, or two seconds later.
@@ -51,6 +58,7 @@ func WithTelemetry(t *telemetry.Telemetry) Option { return func(o *options) { o.
 // name. Without it a reload only reads the files again that the settings name: tokens and certificates.
 func WithLoaded(l *settings.Loaded, args, environ []string) Option {
 	return func(o *options) {
+		o.loaded = l
 		o.reload = func(apply func(settings.Settings) error) (settings.Changes, error) {
 			return l.Reload(args, environ, apply)
 		}

@@ -39,6 +39,14 @@ type process struct {
 // start runs the service until it listens.
 func start(t *testing.T, binary, socket string, args ...string) *process {
 	t.Helper()
+	p := launch(t, binary, socket, args...)
+	p.awaitLog(t, "msg=listening")
+	return p
+}
+
+// launch starts the service and does not wait for it.
+func launch(t *testing.T, binary, socket string, args ...string) *process {
+	t.Helper()
 	args = append([]string{"--listen", "unix:" + socket, "--worker-binary", testbin.Worker(t), "--workers", "1"}, args...)
 	p := &process{Cmd: exec.Command(binary, args...), socket: socket}
 	out, err := p.StderrPipe()
@@ -50,14 +58,7 @@ func start(t *testing.T, binary, socket string, args ...string) *process {
 	}
 	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
 	p.log = bufio.NewScanner(out)
-	for p.log.Scan() {
-		if strings.Contains(p.log.Text(), "msg=listening") {
-			return p
-		}
-		t.Log(p.log.Text())
-	}
-	t.Fatal("the service did not start")
-	return nil
+	return p
 }
 
 // stop sends a signal and returns the exit status.
@@ -233,6 +234,16 @@ func TestFurtherSignals(t *testing.T) {
 	})
 }
 
+// Who keeps the end from coming does so for as long as the stop timeout says, which has the status of an end cut short.
+func TestStopTimeout(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	p := start(t, testbin.Executord(t), socket, "--drain-grace", "900ms", "--stop-timeout", "1s")
+	unread(t, socket)
+	if status := p.stop(t, syscall.SIGTERM); status != exitCutShort {
+		t.Errorf("exit status %d", status)
+	}
+}
+
 // A reload by signal never ends the service, whatever it finds, and not during the start either.
 func TestReloadBySignal(t *testing.T) {
 	dir := t.TempDir()
@@ -244,7 +255,11 @@ func TestReloadBySignal(t *testing.T) {
 		}
 	}
 	write("app 0123456789abcdef\n")
-	p := start(t, testbin.Executord(t), socket, "--token-file", tokens)
+	p := launch(t, testbin.Executord(t), socket, "--token-file", tokens)
+	p.awaitLog(t, `msg="starting workers"`)
+	p.signal(t, syscall.SIGHUP)
+	p.awaitLog(t, "event=opened")
+	p.awaitLog(t, "level=INFO", "event=reload_ended")
 	write("app\n")
 	p.signal(t, syscall.SIGHUP)
 	p.awaitLog(t, "level=ERROR", "event=reload_ended", "token-file")

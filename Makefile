@@ -15,7 +15,7 @@ AREAS    ?= ecma429
 HOSTILE  ?= .
 SOAK     ?= 10m
 
-.PHONY: help setup build build-faulty run test lint format bench bench-peers fuzz hostile soak wpt clean v8-info generate
+.PHONY: help setup build build-faulty run test test-js lint format bench bench-peers fuzz hostile soak wpt clean v8-info generate
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -39,6 +39,10 @@ run: build ## run a program with tools through a real worker process and print i
 test: build build-faulty ## run every test
 	$(GO) test -timeout 20m ./...
 	$(GO) test -timeout 20m -race -short ./ipc/... ./daemon/... ./sandbox/v8 ./sandbox
+	@$(MAKE) --no-print-directory test-js
+
+test-js: build ## run the tests of packaging/npm on Node, Deno, Bun, workerd and, where there is one, Chromium (2 minutes)
+	cd packaging/npm && node --test test/*.test.mjs
 
 lint: setup ## check formatting, vet, staticcheck and that generated files are not committed
 	@.ci/lint

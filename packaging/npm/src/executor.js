@@ -1,0 +1,189 @@
+// RemoteExecutor: the service as an object with one method. It keeps one connection, makes a new one when that is lost or
+// the service drains it, and never sends a program twice.
+
+import { ExecutorError } from "./errors.js";
+import { Execution, settle } from "./execution.js";
+import { Session } from "./session.js";
+import { transportOf } from "./transport/index.js";
+
+const defaults = {
+  keepAliveMs: 15_000,
+  connectTimeoutMs: 30_000,
+  cancelGraceMs: 10_000,
+  maxMessageBytes: 32 << 20,
+};
+
+const optionNames = ["url", "token", "tls", "webSocket", "name", ...Object.keys(defaults)];
+const requestNames = [
+  "code", "form", "language", "name", "input", "providers", "modules", "network", "limits", "trace", "execution",
+  "fetch", "onLog", "onState", "signal",
+];
+
+const firstWaitMs = 100;
+const longestWaitMs = 5000;
+
+export class RemoteExecutor {
+  #settings;
+  #open;
+  #session;
+  #connecting;
+  #sessions = new Set(); // all that have not ended
+  #running = new Set(); // calls of execute
+  #closing = new AbortController();
+  #wasConnected = false;
+
+  constructor(options) {
+    known(options, optionNames, "option");
+    const settings = { ...defaults, ...given(options) };
+    for (const key of Object.keys(defaults)) {
+      if (!(settings[key] > 0)) throw new TypeError(`option ${key} must be a positive number`);
+    }
+    this.#settings = {
+      ...settings,
+      client: { name: options.name ?? "executord-js", version: "1" },
+      onDraining: (session) => this.#retire(session),
+    };
+    this.#open = transportOf({ ...settings, maxMessageBytes: 2 * settings.maxMessageBytes });
+  }
+
+  /** Runs one program; see the type declarations. */
+  async execute(request) {
+    known(request, requestNames, "field");
+    if (typeof request.code !== "string") throw new ExecutorError("invalid_code", "code must be a string", { field: "code" });
+    if (this.#closing.signal.aborted) throw closed();
+    if (request.signal?.aborted) throw cancelled(request.signal);
+    const run = this.#execute(given(request));
+    this.#running.add(run);
+    try {
+      return await run;
+    } finally {
+      this.#running.delete(run);
+    }
+  }
+
+  async #execute(request) {
+    const execution = await Execution.of(request);
+    const leave = anyOf(request.signal, this.#closing.signal);
+    const session = await unless(leave, this.#connected());
+    return settle(await this.#await(session, execution, leave));
+  }
+
+  // The outcome says how a program that is being cancelled really ended, so it is waited for.
+  async #await(session, execution, leave) {
+    const outcome = session.execute(execution);
+    let timer;
+    let stop;
+    const gaveUp = new Promise((_, reject) => {
+      stop = () => {
+        session.cancel(execution, String(leave.reason?.message ?? "cancelled by the caller").slice(0, 500));
+        timer = setTimeout(() => reject(cancelled(leave)), this.#settings.cancelGraceMs);
+      };
+      leave.addEventListener("abort", stop);
+      if (leave.aborted) stop();
+    });
+    try {
+      return await Promise.race([outcome, gaveUp]);
+    } finally {
+      leave.removeEventListener("abort", stop);
+      clearTimeout(timer);
+      outcome.catch(() => {});
+      if (session.draining && !session.busy) session.close();
+    }
+  }
+
+  /** Resolves to what the service told of itself, connecting when there is no connection. */
+  async server() {
+    return (await this.#connected()).opened;
+  }
+
+  /** Cancels what runs, waits for it, and ends the connection. Nothing can be executed afterwards. */
+  async close() {
+    this.#closing.abort(new ExecutorError("cancelled", "the executor was closed"));
+    await Promise.allSettled(this.#running);
+    for (const session of this.#sessions) session.close();
+    await Promise.all([...this.#sessions].map((session) => session.gone));
+  }
+
+  async #connected() {
+    if (this.#closing.signal.aborted) throw closed();
+    if (this.#session !== undefined && !this.#session.ended && !this.#session.draining) return this.#session;
+    this.#connecting ??= this.#connect().finally(() => (this.#connecting = undefined));
+    return this.#connecting;
+  }
+
+  async #connect() {
+    const until = Date.now() + this.#settings.connectTimeoutMs;
+    for (let wait = firstWaitMs; ; wait = Math.min(2 * wait, longestWaitMs)) {
+      try {
+        const signal = anyOf(AbortSignal.timeout(Math.max(1, until - Date.now())), this.#closing.signal);
+        return this.#adopt(await Session.open(this.#open, this.#settings, signal));
+      } catch (error) {
+        const pause = Math.max(error.retryAfterMs ?? 0, wait * Math.random());
+        if (!this.#worthwhile(error) || Date.now() + pause > until) throw error;
+        await sleep(pause, this.#closing.signal);
+      }
+    }
+  }
+
+  // Where nobody ever was, nobody is waited for: the address may be wrong.
+  #worthwhile(error) {
+    if (this.#closing.signal.aborted) return false;
+    if (["draining", "maintenance", "session_limit", "overloaded"].includes(error.type)) return true;
+    return this.#wasConnected && error.type === "internal";
+  }
+
+  #adopt(session) {
+    this.#wasConnected = true;
+    this.#session = session;
+    this.#sessions.add(session);
+    session.gone.then(() => this.#sessions.delete(session));
+    if (this.#closing.signal.aborted) session.close();
+    return session;
+  }
+
+  // A session that drains finishes what it has; the next execute goes elsewhere.
+  #retire(session) {
+    if (!session.busy) session.close();
+  }
+}
+
+if (Symbol.asyncDispose !== undefined) RemoteExecutor.prototype[Symbol.asyncDispose] = RemoteExecutor.prototype.close;
+
+function known(object, names, what) {
+  if (object === null || typeof object !== "object") throw new TypeError(`${what}s are an object`);
+  for (const key of Object.keys(object)) {
+    if (!names.includes(key)) throw new ExecutorError("invalid_params", `there is no ${what} ${key}`, { field: key });
+  }
+}
+
+const given = (object) => Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
+
+const closed = () => new ExecutorError("draining", "the executor is closed");
+const cancelled = (signal) => new ExecutorError("cancelled", String(signal.reason?.message ?? "cancelled by the caller"), { ran: false });
+
+const anyOf = (...signals) => {
+  const there = signals.filter((signal) => signal !== undefined);
+  return there.length === 1 ? there[0] : AbortSignal.any(there);
+};
+
+/** promise, or the rejection of a signal that comes first. */
+function unless(signal, promise) {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(cancelled(signal));
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop);
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+  });
+}
+
+function sleep(ms, signal) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, ms);
+    function done() {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    }
+    signal.addEventListener("abort", done);
+  });
+}

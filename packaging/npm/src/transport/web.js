@@ -1,0 +1,58 @@
+// A WebSocket of the runtime, or one that the caller gives.
+
+import { subprotocol, unreachable } from "./index.js";
+
+/** Opens new WebSocket(url). A class that is not of the web may take a third argument with headers, as ws has it. */
+export function openSocket(WebSocket, address, token, signal) {
+  const extra = token === undefined ? [] : [{ headers: { Authorization: `Bearer ${token}` } }];
+  const socket = new WebSocket(address.url.href, [subprotocol], ...extra);
+  return opened(socket, address, signal);
+}
+
+function opened(socket, address, signal) {
+  return new Promise((resolve, reject) => {
+    const channel = channelOf(socket);
+    const fail = (why) => {
+      signal.removeEventListener("abort", aborted);
+      reject(unreachable(address, why));
+    };
+    const aborted = () => {
+      socket.close();
+      fail("it takes too long");
+    };
+    signal.addEventListener("abort", aborted);
+    channel.onClose = (code, reason) => fail(reason || `the handshake failed (${code})`);
+    socket.addEventListener("open", () => {
+      signal.removeEventListener("abort", aborted);
+      if (socket.protocol === subprotocol) return resolve(channel);
+      socket.close();
+      fail(`it does not speak ${subprotocol}`);
+    });
+  });
+}
+
+/** The channel over an object that is like a WebSocket. */
+export function channelOf(socket) {
+  const channel = {
+    onMessage() {},
+    onClose() {},
+    send: (text) => socket.send(text),
+    close: (code, reason) => socket.close(code, reason),
+    hold() {},
+  };
+  let open = true;
+  const end = (code, reason) => {
+    if (!open) return;
+    open = false;
+    channel.onClose(code, reason);
+  };
+  socket.addEventListener("message", ({ data }) => {
+    if (!open) return;
+    if (typeof data === "string") return channel.onMessage(data);
+    socket.close(1003, "messages are text");
+    end(1003, "the service sent a binary message");
+  });
+  socket.addEventListener("close", ({ code, reason }) => end(code, reason));
+  socket.addEventListener("error", () => end(1006, ""));
+  return channel;
+}

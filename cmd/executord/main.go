@@ -38,13 +38,12 @@ func main() {
 	if err != nil {
 		fail(err, exitUsage)
 	}
-	passed, err := systemd.Listeners()
+	options, err := activated()
 	if err != nil {
 		fail(err, exitFailure)
 	}
-	d, err := daemon.New(loaded.Settings(), daemon.WithVersion(version), daemon.WithLogger(log), daemon.WithLevel(level),
-		daemon.WithLoaded(loaded, os.Args[1:], os.Environ()),
-		daemon.WithListeners(slices.Concat(passed[systemd.ServiceSocket], passed[systemd.TCPSocket])...))
+	d, err := daemon.New(loaded.Settings(), append(options, daemon.WithVersion(version), daemon.WithLogger(log),
+		daemon.WithLevel(level), daemon.WithLoaded(loaded, os.Args[1:], os.Environ()))...)
 	if err != nil {
 		fail(err, exitUsage)
 	}
@@ -59,6 +58,23 @@ func main() {
 	case err != nil:
 		fail(err, exitFailure)
 	}
+}
+
+// activated has the service use the sockets that systemd passed; without any it opens those of its settings.
+func activated() ([]daemon.Option, error) {
+	passed, err := systemd.Listeners()
+	if err != nil {
+		return nil, err
+	}
+	options := []daemon.Option{daemon.WithListeners(slices.Concat(passed[systemd.ServiceSocket], passed[systemd.TCPSocket])...)}
+	switch admin := passed[systemd.AdminSocket]; len(admin) {
+	case 0:
+	case 1:
+		options = append(options, daemon.WithAdminListener(admin[0]))
+	default:
+		return nil, fmt.Errorf("cannot serve the operator on %d sockets", len(admin))
+	}
+	return options, nil
 }
 
 func fail(err error, status int) {

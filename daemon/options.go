@@ -35,7 +35,8 @@ func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 func WithLevel(level *slog.LevelVar) Option { return func(o *options) { o.level = level } }
 
 // WithListeners serves on listeners that are open already, in the place of Settings.Listen: on unix sockets and TCP. The
-// operator is then served where WithAdminListener says, and not by Settings.AdminListen. Run closes them. Whether the file of a unix socket goes with it is for whoever opened it to say (SetUnlinkOnClose).
+// operator is then served where WithAdminListener says, and not by Settings.AdminListen. Run closes them. Whether the file
+// of a unix socket goes with it is for whoever opened it to say (SetUnlinkOnClose).
 func WithListeners(listeners ...net.Listener) Option {
 	return func(o *options) { o.listeners = append(o.listeners, listeners...) }
 }

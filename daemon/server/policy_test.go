@@ -308,6 +308,11 @@ func TestFailuresAreThrottled(t *testing.T) {
 					t.Fatalf("attempt %d: %d %s", i, status, body)
 				}
 			}
+			if tc.goodIsHeard {
+				if _, _, body := ask(tc.neighbour, "guess"); !strings.Contains(body, "this one since the bearer token is not known") {
+					t.Errorf("does not tell why: %s", body)
+				}
+			}
 			before := len(l.String())
 			for range 100 {
 				status, header, body := ask(tc.neighbour, "guess")

@@ -26,7 +26,9 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, from peer, no *r
 	if no.reason == Throttled {
 		level = slog.LevelDebug
 	} else if wait := s.throttle.failed(from.network()); wait > 0 {
+		told := no.err.Message
 		no, level = throttled(wait), slog.LevelDebug
+		no.err.Message += "; this one since " + told // who sets up a proxy has to see it
 	} else if s.throttle.wait(from.network()) > 0 {
 		s.log.Warn("a peer was refused too often: it has to wait, and its further requests are logged at debug", "peer", from.network())
 	}

@@ -5,13 +5,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"text/template"
 	"time"
+
+	"github.com/executord/executord/ipc/roff"
 )
 
 var update = flag.Bool("update", false, "write the texts that are made from the settings")
@@ -115,23 +116,6 @@ func byGroup(f func(title string, settings []*declaration)) {
 	}
 }
 
-// unbroken begins a word that is not hyphenated.
-const unbroken = "\u200b"
-
-// roff is text that troff prints as it is, with hyphens that can be copied.
-var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, unbroken, `\%`)
-
-// paragraph is text in lines that begin with no request.
-func paragraph(text string) string {
-	lines := strings.Split(wrap("", 70, text), "\n")
-	for i, line := range lines {
-		if lines[i] = roff.Replace(line); line[0] == '.' {
-			lines[i] = `\&` + lines[i]
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
 func man(t *testing.T) string {
 	type setting struct{ Option, Help, Facts string }
 	type group struct {
@@ -140,14 +124,14 @@ func man(t *testing.T) string {
 	}
 	var data struct{ Groups []group }
 	byGroup(func(title string, list []*declaration) {
-		g := group{Title: roff.Replace(title)}
+		g := group{Title: roff.Text(title)}
 		for _, d := range list {
 			name, value := d.option()
-			option := ".B " + roff.Replace(name)
+			option := ".B " + roff.Text(name)
 			if value != "" {
-				option = ".BI " + roff.Replace(name) + "= " + roff.Replace(value)
+				option = ".BI " + roff.Text(name) + "= " + roff.Text(value)
 			}
-			g.Settings = append(g.Settings, setting{option, paragraph(d.help + "."), paragraph("Variable: " + unbroken + d.variable + ". " + d.facts() + ".")})
+			g.Settings = append(g.Settings, setting{option, roff.Paragraph(d.help + "."), roff.Paragraph("Variable: " + roff.Unbroken + d.variable + ". " + d.facts() + ".")})
 		}
 		data.Groups = append(data.Groups, g)
 	})
@@ -178,23 +162,10 @@ func sample(*testing.T) string {
 				fmt.Fprintf(&b, "\n## %s\n", title)
 				first = false
 			}
-			fmt.Fprintf(&b, "\n%s\n#%s=%s\n", wrap("# ", 100, d.help+". "+d.facts()+"."), d.variable, d.def)
+			fmt.Fprintf(&b, "\n%s\n#%s=%s\n", roff.Wrap("# ", 100, d.help+". "+d.facts()+"."), d.variable, d.def)
 		}
 	})
 	return b.String()
-}
-
-// wrap breaks text into lines of at most width bytes, each with prefix.
-func wrap(prefix string, width int, text string) string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if line != "" && len(prefix)+len(line)+1+len(word) > width {
-			lines, line = append(lines, prefix+line), ""
-		}
-		line = strings.TrimPrefix(line+" "+word, " ")
-	}
-	return strings.Join(append(lines, prefix+line), "\n")
 }
 
 func table(*testing.T) string {
@@ -253,26 +224,4 @@ func TestSampleFileSaysTheDefaults(t *testing.T) {
 }
 
 // The man page is free of what its formatters complain about.
-func TestManPageIsClean(t *testing.T) {
-	for _, check := range [][]string{
-		{"mandoc", "-T", "lint", manFile},
-		{"man", "--warnings", "-E", "UTF-8", "-Tutf8", "-Z", "-l", manFile},
-	} {
-		t.Run(check[0], func(t *testing.T) {
-			if _, err := exec.LookPath(check[0]); err != nil {
-				t.Skipf("%s is not installed", check[0])
-			}
-			cmd := exec.Command(check[0], check[1:]...)
-			cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "MANWIDTH=80")
-			var complaints bytes.Buffer
-			cmd.Stderr = &complaints
-			out, err := cmd.Output()
-			if check[0] == "mandoc" {
-				complaints.Write(out)
-			}
-			if err != nil || complaints.Len() > 0 {
-				t.Errorf("%v\n%s", err, complaints.String())
-			}
-		})
-	}
-}
+func TestManPageIsClean(t *testing.T) { roff.Check(t, manFile) }

@@ -120,6 +120,9 @@ func (w *writer) operation(to Route) object {
 			"default": object{"description": "It cannot be done.", "content": w.content(Fault{})},
 		},
 	}
+	if to.Out == eventStream {
+		op["x-data"] = []any{w.schema(reflect.TypeFor[events.Event]()), w.schema(reflect.TypeFor[Missed]())}
+	}
 	if len(parameters) > 0 {
 		op["parameters"] = parameters
 	}

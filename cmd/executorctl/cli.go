@@ -46,19 +46,44 @@ func system() *world {
 	}
 }
 
-// exitOther is the status of a wrong invocation and of every failure that has no type.
-const exitOther = 1
+// Exit statuses besides those of the types of errors.
+const (
+	exitOther       = 1   // a wrong invocation, and every failure that has no type
+	exitUnreachable = 3   // no service answers
+	exitCheck       = 4   // check found something wrong
+	exitInterrupted = 130 // as shells have it
+)
 
 // commands is the command line.
 type commands struct {
-	Run     runCommand     `cmd:"" help:"Run a program and print what it produced."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Run         runCommand          `cmd:"" help:"Run a program and print what it produced."`
+	Status      statusCommand       `cmd:"" help:"Show what the service is doing, and how much."`
+	Top         topCommand          `cmd:"" help:"Watch the service in a live view; q ends it."`
+	Check       checkCommand        `cmd:"" help:"Have the service run real programs, and say what is wrong."`
+	Execution   executionCommands   `cmd:"" help:"List, show and cancel executions."`
+	Worker      workerCommands      `cmd:"" help:"List, show and retire worker processes."`
+	Session     sessionCommands     `cmd:"" help:"List the sessions of callers."`
+	Event       eventCommands       `cmd:"" help:"Watch the news of the service."`
+	Maintenance maintenanceCommands `cmd:"" help:"Keep callers away for a while."`
+	Setting     settingCommands     `cmd:"" help:"List the settings of the service."`
+	Reload      reloadCommand       `cmd:"" help:"Have the settings read again, and apply what can change while the service runs."`
+	LogLevel    logLevelCommand     `cmd:"" help:"Print the least level that is logged, or change it until the next reload."`
+	Metrics     metricsCommand      `cmd:"" help:"Print the metrics in the text format of Prometheus."`
+	Openapi     openapiCommand      `cmd:"" help:"Print the OpenAPI document of the admin socket."`
+	Completion  completionCommand   `cmd:"" help:"Print the script that completes command lines in a shell."`
+	Complete    completeCommand     `cmd:"" hidden:"" help:"Print how a command line may go on; for the scripts of completion."`
+	Version     versionCommand      `cmd:"" help:"Print the version."`
 }
 
-type versionCommand struct{}
+type versionCommand struct {
+	JSON bool `name:"json" help:"Print JSON, in one line."`
+}
 
 // Run prints the version.
-func (versionCommand) Run(w *world) error {
+func (c versionCommand) Run(w *world) error {
+	if c.JSON {
+		return printJSON(w, map[string]string{"version": version})
+	}
 	_, err := fmt.Fprintln(w.out, "executorctl", version)
 	return err
 }
@@ -70,16 +95,8 @@ func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e))
 
 // execute parses and runs a command line, and returns the exit status.
 func execute(ctx context.Context, args []string, w *world) int {
-	var cli commands
 	exited := -1
-	parser := kong.Must(&cli,
-		kong.Name("executorctl"),
-		kong.Description("Runs programs through executord.\n\n"+exitHelp()),
-		kong.Writers(w.out, w.err),
-		kong.Exit(func(status int) { exited = status }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(w),
-	)
+	parser := grammar(w, kong.Exit(func(status int) { exited = status }), kong.BindTo(ctx, (*context.Context)(nil)))
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -102,6 +119,16 @@ func execute(ctx context.Context, args []string, w *world) int {
 	return 0
 }
 
+// grammar is the command line as kong knows it.
+func grammar(w *world, more ...kong.Option) *kong.Kong {
+	return kong.Must(&commands{}, append([]kong.Option{
+		kong.Name("executorctl"),
+		kong.Description("Runs programs through executord, and operates the service.\n\n" + exitHelp()),
+		kong.Writers(w.out, w.err), kong.Bind(w),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+	}, more...)...)
+}
+
 // asksForHelp tells whether --help is among the arguments, however wrong the others are.
 func asksForHelp(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
@@ -118,7 +145,13 @@ func complain(w *world, err error) int {
 	}
 	text, status := err.Error(), exitOther
 	var typed *protocol.Error
-	if errors.As(err, &typed) {
+	var nobody unreachable
+	switch {
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.As(err, &nobody):
+		status = exitUnreachable
+	case errors.As(err, &typed):
 		status = exitStatus(typed)
 		if typed.Field != "" {
 			text = fmt.Sprintf("%s: %s: %s", typed.Type, typed.Field, typed.Message)
@@ -139,7 +172,9 @@ func exitStatus(e *protocol.Error) int {
 // exitHelp documents the exit statuses.
 func exitHelp() string {
 	var b strings.Builder
-	b.WriteString("Exit status: 0 when the program produced a value, 1 for a wrong invocation and any other failure, else by the type of the error: ")
+	fmt.Fprintf(&b, "Exit status: 0 when it is done and a program produced a value, %d for a wrong invocation and any other failure, "+
+		"%d when no service answers, %d when check found something wrong, %d when interrupted, else by the type of the error: ",
+		exitOther, exitUnreachable, exitCheck, exitInterrupted)
 	for i, info := range protocol.Types() {
 		if i > 0 {
 			b.WriteString(", ")

@@ -201,7 +201,7 @@ func TestNetwork(t *testing.T) {
 func TestNoService(t *testing.T) {
 	address := "unix:" + filepath.Join(t.TempDir(), "none")
 	got := call(t, stdin("1"), "run", "-", "--address", address)
-	if got.status != 1 || !strings.Contains(got.err, address) || !strings.Contains(got.err, "executord --listen "+address) {
+	if got.status != exitUnreachable || !strings.Contains(got.err, address) || !strings.Contains(got.err, "executord --listen "+address) {
 		t.Errorf("%+v", got)
 	}
 	if got := call(t, stdin("1"), "run", "-", "--address", "nonsense"); got.status != 1 || !strings.Contains(got.err, "must begin with unix:") {

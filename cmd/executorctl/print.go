@@ -12,13 +12,15 @@ import (
 
 // Sequences of ECMA-48.
 const (
-	dim   = "\x1b[2m"
-	red   = "\x1b[31m"
-	reset = "\x1b[0m"
+	dim    = "\x1b[2m"
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	reset  = "\x1b[0m"
 )
 
 func (s stream) paint(color, text string) string {
-	if !s.color {
+	if !s.color || color == "" {
 		return text
 	}
 	return color + text + reset

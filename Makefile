@@ -14,8 +14,10 @@ BENCH    ?= .
 AREAS    ?= ecma429
 HOSTILE  ?= .
 SOAK     ?= 10m
+BOX      ?= nspawn
+ARCH     ?= amd64
 
-.PHONY: help setup build build-faulty run test test-js lint format bench bench-peers fuzz hostile soak wpt clean v8-info generate
+.PHONY: help setup build build-faulty run test test-js lint format bench bench-peers fuzz hostile soak wpt package check-systemd clean v8-info generate
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -48,7 +50,7 @@ lint: setup ## check formatting, vet, staticcheck and that generated files are n
 	@.ci/lint
 
 format: setup ## format the Go sources
-	$(GO) tool gofumpt -w cmd daemon ipc sandbox
+	$(GO) tool gofumpt -w cmd daemon ipc sandbox systemd
 
 bench: build ## print CPU and wall time per execution, what restoring costs beside the bare engine, first touches, and bench-peers
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 200x ./daemon/e2e
@@ -71,6 +73,12 @@ soak: build ## run mixed load for SOAK (default 10m) while workers and connectio
 wpt: build $(if $(SERVER),build-faulty) ## run web-platform-tests of the tree WPT=DIR (AREAS=url,streams; SERVER=URL for those that need the suite's own); without WPT it says how to get one
 	@test -n '$(WPT)' || { $(GO) run ./cmd/wpt lay --help; exit 2; }
 	$(GO) run ./cmd/wpt run --wpt '$(WPT)' --areas '$(AREAS)' $(if $(SERVER),--server '$(SERVER)' --worker bin/executor-worker-faulty,--worker bin/executor-worker) $(ARGS)
+
+package: build ## build a deb and an rpm in dist/ (ARCH=arm64 BIN=folder for binaries made elsewhere)
+	packaging/build '$(ARCH)'
+
+check-systemd: build ## install, upgrade and use the packages under a real systemd (as root; BOX=qemu has a kernel of its own; ARGS=-test.run=B1 narrows it)
+	systemd/box/run '$(BOX)' $(ARGS)
 
 v8-info: setup ## print V8's version and flags and whether the programs hold that decided them
 	$(GO) test -count=1 -v -run 'TestInfo|TestTerminateFromOutside|TestHeapLimitEndsCleanly' ./sandbox/v8

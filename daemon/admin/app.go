@@ -57,9 +57,10 @@ type Service interface {
 	Reload(who string) (Reload, error)
 }
 
-// Config of an App. Every field but Metrics and Logger is needed.
+// Config of an App. Every field but Started, Metrics and Logger is needed.
 type Config struct {
-	Version  string // of the service
+	Version  string    // of the service
+	Started  time.Time // the service; by default when New is called
 	Pool     Pool
 	Service  Service
 	Sessions func() []Session
@@ -77,7 +78,6 @@ type Config struct {
 type App struct {
 	cfg      Config
 	log      *slog.Logger
-	born     time.Time
 	mux      *http.ServeMux
 	checking atomic.Bool
 	streams  atomic.Int64
@@ -90,7 +90,10 @@ func New(c Config) (*App, error) {
 	if c.Pool == nil || c.Service == nil || c.Sessions == nil || c.Settings == nil || c.Events == nil || c.LogLevel == nil || c.Dial == nil {
 		return nil, errors.New("cannot make admin app: a part of the service is missing")
 	}
-	a := &App{cfg: c, log: c.Logger, born: time.Now(), mux: http.NewServeMux(), stopping: make(chan struct{})}
+	if c.Started.IsZero() {
+		c.Started = time.Now()
+	}
+	a := &App{cfg: c, log: c.Logger, mux: http.NewServeMux(), stopping: make(chan struct{})}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}

@@ -220,7 +220,16 @@ func (c *Client) Watch(ctx context.Context, f EventFilter, each func(events.Even
 		return err
 	}
 	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
+	err = readStream(response.Body, each, missed)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// readStream reads server-sent events until their end.
+func readStream(in io.Reader, each func(events.Event) error, missed func(Missed) error) error {
+	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxEventBytes)
 	kind := ""
 	for lines.Scan() {
@@ -233,9 +242,6 @@ func (c *Client) Watch(ctx context.Context, f EventFilter, each func(events.Even
 				return err
 			}
 		}
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
 	}
 	return lines.Err()
 }

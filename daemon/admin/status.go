@@ -94,7 +94,7 @@ const OK = "ok"
 func (a *App) status(*call) (any, error) {
 	s, workers := a.cfg.Pool.Stats(), a.cfg.Pool.Workers()
 	st := Status{
-		Version: a.cfg.Version, PID: os.Getpid(), Started: a.born, UptimeMs: ms(time.Since(a.born)), State: a.cfg.Service.State(),
+		Version: a.cfg.Version, PID: os.Getpid(), Started: a.cfg.Started, UptimeMs: ms(time.Since(a.cfg.Started)), State: a.cfg.Service.State(),
 		Workers: WorkerCounts{
 			Starting: s.Starting, Idle: s.Idle, Running: s.Running, Restoring: s.Restoring, Leaving: s.Leaving, Due: s.Due,
 			FailuresInRow: s.FailuresInRow, LastFailure: s.LastFailure,

@@ -31,6 +31,7 @@ type Daemon struct {
 	settings atomic.Pointer[settings.Settings]    // in force
 	entered  atomic.Pointer[lifecycle.Transition] // into the state that it is in, or to another reason for it
 	ran      atomic.Bool
+	started  time.Time // Run
 	limit    sync.Once                 // starts the stop timeout
 	stopBy   atomic.Pointer[time.Time] // when whoever started the service loses patience; nil before a stop
 
@@ -157,6 +158,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if !d.ran.CompareAndSwap(false, true) {
 		return errors.New("cannot run a service twice")
 	}
+	d.started = time.Now()
 	heard := d.deliver()
 	defer closeAll(d.listeners)
 	if d.adminListener != nil {

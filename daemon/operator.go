@@ -168,7 +168,7 @@ func (d *Daemon) startAdmin(l net.Listener, p *pool.Pool, srv *server.Server) (s
 	}
 	o := operator{d, srv}
 	app, err := admin.New(admin.Config{
-		Version: d.version, Pool: p, Service: o, Sessions: o.sessions, Settings: o.list, Events: d.ring, LogLevel: d.level,
+		Version: d.version, Started: d.started, Pool: p, Service: o, Sessions: o.sessions, Settings: o.list, Events: d.ring, LogLevel: d.level,
 		Metrics: d.server.Metrics, Dial: o.dial, Access: admin.Access{Groups: groups, Readers: s.AdminReadUID}, Logger: d.log,
 	})
 	if err != nil {

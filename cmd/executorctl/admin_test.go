@@ -255,7 +255,7 @@ func TestTables(t *testing.T) {
 		args string
 		want []string
 	}{
-		{"status", []string{"executord devel is ready", "workers      0 idle, 1 running", "executions   2 ended: 1 exception, 1 ok", "sessions     1", "isolation    process", "warning: nothing but its process"}},
+		{"status", []string{"executord devel: ready, pid ", "workers      0 idle, 1 running", "executions   2 ended: 1 exception, 1 ok", "sessions     1", "isolation    process", "warning: nothing but its process"}},
 		{"setting list", []string{"SETTING", "workers ", " 1 ", " flag ", "\nqueue-timeout "}},
 		{"setting list --changed", []string{"spare-workers "}},
 		{"worker list", []string{"WORKER    PID", "worker-1  ", "running", id}},
@@ -332,7 +332,7 @@ func TestMaintenanceFromTheTerminal(t *testing.T) {
 	if got := d.with(stdin("1"), "run", "-"); got.status != 46 || !strings.Contains(got.err, "new disks") {
 		t.Errorf("a caller: %+v", got)
 	}
-	if out := d.good("status"); !strings.Contains(out, "is maintenance, ") || !strings.Contains(out, ": new disks (") {
+	if out := d.good("status"); !strings.Contains(out, ": maintenance, ") || !strings.Contains(out, ": new disks (") {
 		t.Errorf("%s", out)
 	}
 	if got := d.ctl("check"); got.status != exitCheck || !strings.Contains(got.out, "FAILED connect: ") || !strings.Contains(got.out, "leave maintenance") || got.err != "" {

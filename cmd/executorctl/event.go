@@ -51,7 +51,8 @@ func (c *eventWatch) print(w *world, e events.Event) error {
 	if c.JSON {
 		return printJSON(w, e)
 	}
-	_, err := fmt.Fprintf(w.out, "%s %s %s\n", w.out.paint(dim, e.Time.Local().Format("15:04:05.000")), w.out.paint(eventColor(e.Kind), string(e.Kind)), printable(oneLine(eventText(e)), w.out.terminal))
+	text := strings.TrimRight(" "+printable(oneLine(eventText(e)), w.out.terminal), " ")
+	_, err := fmt.Fprintf(w.out, "%s %s%s\n", w.out.paint(dim, e.Time.Local().Format("15:04:05.000")), w.out.paint(eventColor(e.Kind), string(e.Kind)), text)
 	return err
 }
 

@@ -21,7 +21,7 @@ func (c *statusCommand) Run(ctx context.Context, w *world) error {
 
 func showStatus(w *world, s admin.Status) {
 	state := s.State.Name
-	w.line("executord %s is %s, pid %d, up %s", s.Version, w.paint(colorOf(state), state), s.PID, msec(s.UptimeMs))
+	w.line("executord %s: %s, pid %d, up %s", s.Version, w.paint(colorOf(state), state), s.PID, msec(s.UptimeMs))
 	if s.State.Reason != "" || s.State.Who != "" {
 		w.line("  since %s: %s", s.State.Since.Local().Format("2006-01-02 15:04:05"), strings.Trim(s.State.Reason+" ("+cmp.Or(s.State.Who, "the service")+")", " "))
 	}

@@ -31,7 +31,7 @@ type Daemon struct {
 	settings atomic.Pointer[settings.Settings]    // in force
 	entered  atomic.Pointer[lifecycle.Transition] // into the state that it is in, or to another reason for it
 	ran      atomic.Bool
-	started  time.Time // Run
+	started  time.Time                 // Run
 	limit    sync.Once                 // starts the stop timeout
 	stopBy   atomic.Pointer[time.Time] // when whoever started the service loses patience; nil before a stop
 

@@ -472,28 +472,28 @@ func TestW9CloseStatus(t *testing.T) {
 }
 
 func TestSendWaitsForRoomAndHeedsItsContext(t *testing.T) {
-	q := newQueue(10)
-	if w, ok := q.push(message{make([]byte, 100)}, true); w != nil || !ok {
-		t.Fatal("a message over the bound does not fit an empty queue")
+	o, c := looseOutbox(10)
+	if w, ok := o.push(message{make([]byte, 100)}, true); w != nil || !ok {
+		t.Fatal("a message over the bound does not fit an empty outbox")
 	}
-	second, ok := q.push(message{[]byte("2")}, true)
+	second, ok := o.push(message{[]byte("2")}, true)
 	if second == nil || !ok {
-		t.Fatal("a full queue took a message")
+		t.Fatal("a full outbox took a message")
 	}
-	third, _ := q.push(message{[]byte("3")}, true)
-	if _, ok := q.push(message{[]byte("4")}, false); ok {
+	third, _ := o.push(message{[]byte("3")}, true)
+	if _, ok := o.push(message{[]byte("4")}, false); ok {
 		t.Fatal("TrySend overtook a waiter")
 	}
-	if !q.leave(second) {
+	if !o.leave(second) {
 		t.Fatal("a waiter cannot leave")
 	}
-	msg, _ := q.pop()
-	q.written(msg)
+	msg, _ := o.pop(c)
+	o.written(c, msg)
 	<-third.settled
-	if q.leave(third) {
+	if o.leave(third) {
 		t.Fatal("an admitted waiter left")
 	}
-	if msg, _ := q.pop(); string(msg[0]) != "3" {
+	if msg, _ := o.pop(c); string(msg[0]) != "3" {
 		t.Fatalf("popped %q", msg)
 	}
 }
@@ -644,12 +644,12 @@ func TestTrySendNeverWaits(t *testing.T) {
 
 // TestSendHearsOfTheEnd: a message that waited for room and was dropped with the queue was not sent.
 func TestSendHearsOfTheEnd(t *testing.T) {
-	q := newQueue(10)
-	q.push(message{make([]byte, 100)}, true)
-	w, _ := q.push(message{[]byte("2")}, true)
-	q.close(true)
+	o, _ := looseOutbox(10)
+	o.push(message{make([]byte, 100)}, true)
+	w, _ := o.push(message{[]byte("2")}, true)
+	o.Close()
 	<-w.settled
-	if !w.refused || q.leave(w) {
+	if !w.refused || o.leave(w) {
 		t.Error("a waiter was not told of the end")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// Close codes of RFC 6455, section 7.4.1, that the protocol uses.
+// Close codes of RFC 6455, section 7.4.1, that the protocol uses, and its own, which section 7.4.2 leaves to it.
 const (
 	CloseNormal      = websocket.CloseNormalClosure
 	CloseGoingAway   = websocket.CloseGoingAway
@@ -22,7 +22,11 @@ const (
 	CloseInvalidText = websocket.CloseInvalidFramePayloadData
 	ClosePolicy      = websocket.ClosePolicyViolation
 	CloseTooBig      = websocket.CloseMessageTooBig
+	CloseRestarting  = websocket.CloseServiceRestart // of a proxy
 	closeProtocol    = websocket.CloseProtocolError
+
+	CloseTakenUp = 4001 // the session goes on on another connection
+	CloseUnread  = 4002 // the peer leaves too much unread or unacknowledged
 )
 
 // ErrClosed is the error of Send once the connection is closing or gone.
@@ -51,14 +55,17 @@ type Conn struct {
 	cfg    Config
 	ws     *websocket.Conn
 	stream *stream
-	queue  *queue
+	out    atomic.Pointer[Outbox] // what it writes
+	wake   chan struct{}          // capacity 1: there is something for the writer
 
 	writing sync.Mutex // held by whoever writes to ws
 	wrote   time.Time  // when a sender last did; guarded by writing
 
 	pong       atomic.Pointer[string] // payload of the newest ping not yet answered
+	note       atomic.Pointer[[]byte] // the newest note not yet written
 	silent     int                    // ticks without a sign of life; of the writer
 	farewell   atomic.Bool            // the peer's close frame has come
+	discard    atomic.Bool            // what is queued is not to be written any more
 	closing    chan struct{}          // closed with end set
 	readerDone chan struct{}          // closed when Receive failed
 	gone       chan struct{}          // closed when the socket is closed
@@ -66,7 +73,6 @@ type Conn struct {
 
 	mu      sync.Mutex
 	end     *CloseError // why closing is closed
-	discard bool        // what is queued does not matter any more
 	aborted bool
 	timer   *time.Timer // aborts an end that takes too long
 }
@@ -74,10 +80,11 @@ type Conn struct {
 // start takes over an established WebSocket and starts the writer.
 func start(ws *websocket.Conn, s *stream, cfg Config) *Conn {
 	c := &Conn{
-		cfg: cfg, ws: ws, stream: s, queue: newQueue(cfg.QueueBytes),
+		cfg: cfg, ws: ws, stream: s, wake: make(chan struct{}, 1),
 		closing: make(chan struct{}), readerDone: make(chan struct{}),
 		gone: make(chan struct{}), done: make(chan struct{}),
 	}
+	c.out.Store(newOutbox(cfg.QueueBytes, c))
 	// The limit of gorilla counts bytes on the wire. Receive counts those that come out of decompression.
 	ws.SetReadLimit(cfg.MaxMessageBytes)
 	// The default handlers answer from the reader. Here only the writer writes.
@@ -92,39 +99,22 @@ func start(ws *websocket.Conn, s *stream, cfg Config) *Conn {
 	return c
 }
 
-// Send queues one message, in one part or several, and takes it over. It blocks while the queue is full and fails with
-// ErrClosed or the context's error.
-func (c *Conn) Send(ctx context.Context, msg ...[]byte) error {
-	w, ok := c.queue.push(msg, true)
-	if !ok {
-		return ErrClosed
-	}
-	if w == nil {
-		c.sendNow()
-		return nil
-	}
-	select {
-	case <-w.settled:
-	case <-ctx.Done():
-		if c.queue.leave(w) {
-			return context.Cause(ctx)
-		}
-	case <-c.gone:
-		return ErrClosed
-	}
-	if w.refused {
-		return ErrClosed
-	}
-	return nil
-}
+// Outbox is what the connection writes.
+func (c *Conn) Outbox() *Outbox { return c.out.Load() }
 
-// TrySend is Send for messages that may be left out: it reports false instead of waiting.
-func (c *Conn) TrySend(msg ...[]byte) bool {
-	_, ok := c.queue.push(msg, false)
-	if ok {
+// Send is Outbox.Send.
+func (c *Conn) Send(ctx context.Context, msg ...[]byte) error { return c.out.Load().Send(ctx, msg...) }
+
+// TrySend is Outbox.TrySend.
+func (c *Conn) TrySend(msg ...[]byte) bool { return c.out.Load().TrySend(msg...) }
+
+// Note sends a message that supersedes the last one which was sent by Note: a newer one takes the place of one that has
+// not left. It never waits, and is neither queued nor numbered. Unless now is set it leaves with the next message.
+func (c *Conn) Note(text []byte, now bool) {
+	c.note.Store(&text)
+	if now {
 		c.sendNow()
 	}
-	return ok
 }
 
 // Receive returns the next message, which belongs to the caller. Its error is a *CloseError and final.
@@ -211,6 +201,14 @@ func (c *Conn) Close(code int, reason string) {
 	c.settle(&CloseError{Code: code, Reason: reason}, false)
 }
 
+// Drop ends the connection as Close does, but what is queued is not written first.
+func (c *Conn) Drop(code int, reason string) {
+	c.settle(&CloseError{Code: code, Reason: reason}, true)
+}
+
+// Farewell tells whether the peer has sent its close frame: it then has all that was sent before this end's own.
+func (c *Conn) Farewell() bool { return c.farewell.Load() }
+
 // Abort closes the socket at once. What is queued is lost.
 func (c *Conn) Abort(reason string) {
 	c.settle(&CloseError{Code: CloseLost, Reason: reason}, true)
@@ -226,22 +224,18 @@ func (c *Conn) Abort(reason string) {
 func (c *Conn) settle(e *CloseError, discard bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.queue.close(discard)
-	c.discard = c.discard || discard
-	if c.discard && c.timer == nil && !c.aborted {
+	c.out.Load().connEnds(c, discard)
+	if discard {
+		c.discard.Store(true)
+		c.nudge()
+	}
+	if discard && c.timer == nil && !c.aborted {
 		c.timer = time.AfterFunc(2*c.cfg.CloseWait, func() { c.Abort("the peer does not read") })
 	}
 	if c.end == nil {
 		c.end = e
 		close(c.closing)
 	}
-}
-
-// discarding tells the writer to leave a message unfinished.
-func (c *Conn) discarding() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.discard
 }
 
 // Cause says how the connection ended; nil while it lives.
@@ -262,7 +256,7 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 
 func (c *Conn) nudge() {
 	select {
-	case c.queue.wake <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 }

@@ -16,7 +16,7 @@ const (
 )
 
 // sendNow writes the message that was just queued on the caller's goroutine, if it is small and alone and the socket
-// takes it at once: waking the writer would cost more. All else is the writer's.
+// takes it at once: waking the writer would cost more. A note goes along. All else is the writer's.
 func (c *Conn) sendNow() {
 	if c.stream.once != nil && c.writing.TryLock() {
 		done := c.writeInline()
@@ -31,16 +31,20 @@ func (c *Conn) sendNow() {
 // writeInline reports whether nothing is left to do for the message. With writing held.
 func (c *Conn) writeInline() bool {
 	now := time.Now()
-	if now.Sub(c.wrote) < burst || c.stream.gathered() > 0 { // what did not leave comes first, and may have to wait
+	if now.Sub(c.wrote) < burst || c.stream.gathered() > 0 || c.discard.Load() { // what did not leave comes first, and may have to wait
 		return false
 	}
-	msg, ok := c.queue.popOnly(inlineBytes)
-	if !ok {
+	out := c.out.Load()
+	msg, ok := out.popOnly(c, inlineBytes)
+	if !ok && c.note.Load() == nil {
 		return false
 	}
 	c.wrote = now
-	err := c.writeMessage(msg, nil)
-	c.queue.written(msg)
+	err := c.writeNote()
+	if ok && err == nil {
+		err = c.writeMessage(msg, nil)
+		out.written(c, msg)
+	}
 	if err == nil {
 		var left bool
 		if left, err = c.stream.TryFlush(); left {
@@ -49,7 +53,7 @@ func (c *Conn) writeInline() bool {
 	}
 	switch {
 	case err == nil:
-		return c.queue.empty()
+		return out.empty()
 	case !errors.Is(err, websocket.ErrCloseSent):
 		c.Abort(err.Error())
 	}
@@ -73,16 +77,20 @@ func (c *Conn) write() {
 	c.finish()
 }
 
-// writeQueue writes messages until the connection is closing and the queue is empty.
+// writeQueue writes messages until the connection is closing and nothing is left to be written.
 func (c *Conn) writeQueue(tick <-chan time.Time) error {
-	for {
-		msg, ok := c.queue.pop()
+	for !c.discard.Load() {
+		out := c.out.Load()
+		msg, ok := out.pop(c)
 		if ok {
 			if err := c.writeMessage(msg, tick); err != nil {
 				return err
 			}
-			c.queue.written(msg)
+			out.written(c, msg)
 			continue
+		}
+		if err := c.writeNote(); err != nil {
+			return err
 		}
 		if err := c.control(nil); err != nil {
 			return err
@@ -97,12 +105,22 @@ func (c *Conn) writeQueue(tick <-chan time.Time) error {
 		}
 		select {
 		case <-c.closing:
-			if c.queue.empty() {
+			if c.out.Load().empty() { // it may have changed meanwhile
 				return nil
 			}
 		default:
 		}
 	}
+	return nil
+}
+
+// writeNote writes the note, if there is one.
+func (c *Conn) writeNote() error {
+	text := c.note.Swap(nil)
+	if text == nil {
+		return nil
+	}
+	return c.writeMessage(message{*text}, nil)
 }
 
 // rest lets senders write until there is something for the writer. ok says that it was a tick.
@@ -110,7 +128,7 @@ func (c *Conn) rest(tick <-chan time.Time) (now time.Time, ok bool) {
 	c.writing.Unlock()
 	defer c.writing.Lock()
 	select {
-	case <-c.queue.wake:
+	case <-c.wake:
 	case <-c.closing:
 	case now = <-tick:
 		return now, true
@@ -140,7 +158,7 @@ func (c *Conn) writeMessage(msg message, tick <-chan time.Time) error {
 			if err := c.between(tick); err != nil {
 				return err
 			}
-			if c.discarding() {
+			if c.discard.Load() {
 				return nil // the close frame may follow a fragment
 			}
 		}

@@ -302,3 +302,9 @@ func AppendLogNotification(dst []byte, l *LogParams) []byte {
 	dst = append(appendString(dst, l.Execution), ',')
 	return append(appendLog(dst, &l.Log), '}', '}')
 }
+
+// AppendAck appends the notification session.ack.
+func AppendAck(dst []byte, received uint64) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"session.ack","params":{"received":`...)
+	return append(strconv.AppendUint(dst, received, 10), '}', '}')
+}

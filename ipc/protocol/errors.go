@@ -41,6 +41,7 @@ const (
 	UnsupportedProtocol Type = "unsupported_protocol"
 	SessionLimit        Type = "session_limit"
 	HandleUnknown       Type = "handle_unknown"
+	SessionUnknown      Type = "session_unknown"
 	Internal            Type = "internal"
 )
 
@@ -86,6 +87,7 @@ var taxonomy = []TypeInfo{
 	{UnsupportedProtocol, -32048, false, false, 48},
 	{SessionLimit, -32049, false, true, 49},
 	{HandleUnknown, -32050, false, false, 50},
+	{SessionUnknown, -32051, false, false, 55},
 	{Internal, -32603, false, true, 51},
 	{ParseError, -32700, false, false, 52},
 	{InvalidRequest, -32600, false, false, 53},

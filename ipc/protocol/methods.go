@@ -17,6 +17,9 @@ const (
 	MethodHandleRelease = "handle.release"
 )
 
+// MethodSessionAck is a notification of either side: a Received.
+const MethodSessionAck = "session.ack"
+
 // Methods that the service calls on the host. ToolCancel and the ones below it are notifications.
 const (
 	MethodToolCall        = "tool.call"
@@ -35,8 +38,9 @@ type Party struct {
 
 // SessionOpen is the params of session.open.
 type SessionOpen struct {
-	Client Party  `json:"client"`
-	Resume string `json:"resume,omitempty"` // token of a lost session
+	Client   Party   `json:"client"`
+	Resume   string  `json:"resume,omitempty"`   // token of a lost session; only in the first message of a connection
+	Received *uint64 `json:"received,omitempty"` // messages received in that session; 0 in a new one. Without it sessions end with their connection
 }
 
 // SessionOpened is the result of session.open.
@@ -46,12 +50,20 @@ type SessionOpened struct {
 	Server   Party   `json:"server"`
 	Limits   Limits  `json:"limits,omitzero"` // the service's maxima
 	Resume   *Resume `json:"resume,omitempty"`
+	Received uint64  `json:"received,omitempty"` // messages that the service received in the session that was resumed
 }
 
-// Resume lets a lost session be taken up again within WindowMs milliseconds.
+// Resume lets a lost session be taken up again within WindowMs milliseconds. Whoever gets it numbers what it sends after
+// session.open and its answer, from 1, but for session.ack, and keeps it until the other side has acknowledged it.
 type Resume struct {
-	Token    string `json:"token"`
+	Token    string `json:"token"` // for one use; another comes with the answer to it
 	WindowMs int64  `json:"windowMs"`
+}
+
+// Received is the params of session.ack: so many messages of the session were received. Each side sends one when it has
+// received 64 messages or 64 KiB since the last, or sooner.
+type Received struct {
+	Received uint64 `json:"received"`
 }
 
 // Cancel is the params of cancel.

@@ -29,6 +29,8 @@ import (
 //	{"sendBytes": "base64"}    sends a text frame of any bytes
 //	{"sendBinary": "text"}     sends a binary frame
 //	{"close": 1000}            sends a close frame
+//	{"connect": true}          makes another connection and goes on with it
+//	{"reconnect": true}        breaks the connection before
 //	{"expect": message}        takes the next message, which must have at least these members
 //	{"expectAll": [message…]}  takes as many messages as there are, in any order
 //	{"await": message}         passes over messages until one matches
@@ -50,6 +52,8 @@ type line struct {
 	SendBytes   []byte            `json:"sendBytes"`
 	SendBinary  *string           `json:"sendBinary"`
 	Close       int               `json:"close"`
+	Connect     bool              `json:"connect"`
+	Reconnect   bool              `json:"reconnect"`
 	Expect      json.RawMessage   `json:"expect"`
 	ExpectAll   []json.RawMessage `json:"expectAll"`
 	Await       json.RawMessage   `json:"await"`
@@ -57,8 +61,8 @@ type line struct {
 	Ignore      []string          `json:"ignore"`
 }
 
-// Replay plays every transcript to the service that dial connects to, each on a connection of its own. The service has
-// default limits.
+// Replay plays every transcript to the service that dial connects to, each on connections of its own. The service has
+// default limits and keeps lost sessions.
 func Replay(t *testing.T, dial func(ctx context.Context) (net.Conn, error)) {
 	files, err := transcripts.ReadDir("testdata")
 	if err != nil {
@@ -70,7 +74,8 @@ func Replay(t *testing.T, dial func(ctx context.Context) (net.Conn, error)) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := player{ws: connect(t, dial), captured: map[string]any{}, ignored: map[string]bool{}}
+			again := func() *websocket.Conn { return connect(t, dial) }
+			p := player{ws: again(), again: again, captured: map[string]any{}, ignored: map[string]bool{}}
 			p.play(t, f.Name(), text)
 		})
 	}
@@ -93,6 +98,7 @@ func connect(t *testing.T, dial func(ctx context.Context) (net.Conn, error)) *we
 
 type player struct {
 	ws       *websocket.Conn
+	again    func() *websocket.Conn
 	captured map[string]any
 	ignored  map[string]bool
 }
@@ -124,6 +130,12 @@ func (p *player) line(text []byte) error {
 		return p.write(websocket.BinaryMessage, []byte(*l.SendBinary))
 	case l.Close != 0:
 		return p.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(l.Close, ""), time.Now().Add(deadline))
+	case l.Connect, l.Reconnect:
+		if l.Reconnect {
+			_ = p.ws.Close() // without a close frame
+		}
+		p.ws = p.again()
+		return nil
 	case l.Expect != nil:
 		return p.expect(l.Expect)
 	case l.ExpectAll != nil:

@@ -30,6 +30,8 @@ func (d *Daemon) serverConfig(s *settings.Settings) (c server.Config, err error)
 		MaxCallerSessions: s.MaxCallerSessions, MaxCallerExecutions: s.MaxCallerExecutions,
 		MaxMessageBytes: int64(s.MaxMessageMiB) << 20,
 		PingInterval:    s.PingInterval, DrainGrace: s.DrainGrace,
+		MaxSessionAge: s.MaxSessionAge, ResumeWindow: s.ResumeWindow,
+		ResumeSessions: s.ResumeSessions, ResumeBytes: int64(s.ResumeMiB) << 20,
 	}
 	if c.Certificate, err = settings.ReadCertificate(s.TLSCert, s.TLSKey); err != nil {
 		return c, err

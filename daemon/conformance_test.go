@@ -80,7 +80,7 @@ func TestClientConforms(t *testing.T) {
 }
 
 func TestTranscripts(t *testing.T) {
-	unix, tcp := serve(t, newPool(t), server.Config{Version: "test", Limits: pool.Defaults().MaxLimits})
+	unix, tcp := serve(t, newPool(t), server.Config{Version: "test", Limits: pool.Defaults().MaxLimits, ResumeWindow: 10 * time.Second})
 	for network, address := range map[string]string{"unix": strings.TrimPrefix(unix, "unix:"), "tcp": strings.TrimPrefix(tcp, "tcp://")} {
 		t.Run(network, func(t *testing.T) {
 			conformance.Replay(t, func(ctx context.Context) (net.Conn, error) {

@@ -10,7 +10,7 @@ import (
 type Session struct {
 	ID         string    `json:"id"`
 	Identity   string    `json:"identity"`
-	State      string    `json:"state"` // opening, open or draining
+	State      string    `json:"state"` // opening, open, away (its connection was lost) or draining
 	Since      time.Time `json:"since"` // it was begun
 	Executions int       `json:"executions"`
 	OwedBytes  int64     `json:"owedBytes"` // answers that its client has not read

@@ -17,7 +17,7 @@ func statusOf(t protocol.Type) int {
 		return http.StatusBadRequest
 	case protocol.Unauthorized:
 		return http.StatusForbidden
-	case protocol.HandleUnknown, protocol.UnknownMethod:
+	case protocol.HandleUnknown, protocol.SessionUnknown, protocol.UnknownMethod:
 		return http.StatusNotFound
 	case protocol.SessionLimit:
 		return http.StatusTooManyRequests

@@ -54,7 +54,7 @@ func (r *execution) sendCall(waiting *call, text protocol.Text) bool {
 	if r.settled { // takeBack may be reading it
 		return false
 	}
-	waiting.sent = r.session.conn.TrySend(text...)
+	waiting.sent = r.session.out.TrySend(text...)
 	return waiting.sent
 }
 
@@ -64,7 +64,7 @@ func (r *execution) waitSend(waiting *call, text protocol.Text) error {
 	if r.settled {
 		return errSettled
 	}
-	if err := r.session.conn.Send(r.ctx, text...); err != nil {
+	if err := r.session.out.Send(r.ctx, text...); err != nil {
 		return err
 	}
 	waiting.sent = true

@@ -45,6 +45,15 @@ type Config struct {
 	OpenTimeout     time.Duration // from connecting to session.open; default 10 s
 	DrainGrace      time.Duration // for running work once Serve's context ends; default 10 s
 
+	// Messages that a client which can resume has not acknowledged count as owed too; with twice OwedBytes of them its
+	// session ends. Sessions whose connection was lost wait for their clients within these bounds. No identity has more than half of
+	// the number and the bytes.
+	ResumeWindow   time.Duration // for so long; unless set not at all
+	ResumeSessions int           // so many; default 64
+	ResumeBytes    int64         // messages held for them, counted in steps of 1 MiB; default 256 MiB
+
+	MaxSessionAge time.Duration // after it a session takes no new executions; unless set there is no such age
+
 	// Over the next two limits a connection without a request, or a session that its client has not opened, makes way.
 	MaxConnections int // on all listeners together, sessions excluded; default 1024
 	MaxSessions    int // default 256
@@ -87,6 +96,9 @@ func (c Config) check() (Config, error) {
 		{"WriteStall", (*int64)(&c.WriteStall), int64(30 * time.Second)},
 		{"OpenTimeout", (*int64)(&c.OpenTimeout), int64(10 * time.Second)},
 		{"DrainGrace", (*int64)(&c.DrainGrace), int64(10 * time.Second)},
+		{"ResumeWindow", (*int64)(&c.ResumeWindow), 0},
+		{"ResumeBytes", &c.ResumeBytes, 256 << 20},
+		{"MaxSessionAge", (*int64)(&c.MaxSessionAge), 0},
 	}
 	for _, d := range defaults {
 		if err := orDefault(d.name, d.value, d.def); err != nil {
@@ -104,6 +116,7 @@ func (c Config) check() (Config, error) {
 		{"MaxRequests", &c.MaxRequests, 64},
 		{"MaxCallerSessions", &c.MaxCallerSessions, math.MaxInt},
 		{"MaxCallerExecutions", &c.MaxCallerExecutions, math.MaxInt},
+		{"ResumeSessions", &c.ResumeSessions, 64},
 	}
 	for _, d := range counts {
 		if err := orDefault(d.name, d.value, d.def); err != nil {

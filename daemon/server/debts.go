@@ -1,12 +1,19 @@
 package server
 
-import "sync"
+import (
+	"sync"
 
-// debts counts the bytes of outcomes that wait for room in the queues of their sessions, so that those of all sessions
-// together stay under a limit. Past it the session that owes its client the most is written off: a client that reads
-// loses nothing to those that do not.
+	"github.com/executord/executord/ipc/client/channel"
+)
+
+// debts counts the bytes that sessions hold for their clients: outcomes that wait for room in the queue, and messages
+// that may be resumed and are not acknowledged. Those of all sessions together stay under a limit; past it the session
+// that owes its client the most is written off, so that a client that reads loses nothing to those that do not. Sessions
+// without a client have limits of their own.
 type debts struct {
 	limit int64
+	own   int64 // of one session's messages that are not acknowledged
+	away  int64 // of all sessions without a client; half of it for those of one identity
 
 	mu    sync.Mutex
 	total int64
@@ -16,6 +23,7 @@ type debts struct {
 // debt is what one session's client has not read.
 type debt struct {
 	bytes      int64
+	kept       int64 // of the bytes, those of messages that are not acknowledged
 	answers    int
 	writtenOff bool // no part of the total any more
 }
@@ -25,32 +33,59 @@ type debt struct {
 func (d *debts) owe(x *session, n int64) (writtenOff []*session, paid func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	own := d.of[x]
-	if own == nil {
-		own = &debt{}
-		d.of[x] = own
-	}
+	own := d.debt(x)
 	own.answers++
 	d.change(own, n)
-	for d.total > d.limit {
-		x, worst := d.worst()
-		d.total -= worst.bytes
-		worst.writtenOff = true
-		writtenOff = append(writtenOff, x)
-	}
-	return writtenOff, func() { d.pay(x, own, n) }
+	return d.writeOff(), func() { d.pay(x, own, n) }
 }
 
 func (d *debts) pay(x *session, own *debt, n int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	own.answers--
 	d.change(own, -n)
-	if own.answers--; own.answers == 0 {
+	d.settle(x, own)
+}
+
+// keep adds to what is kept for x until its client acknowledges it. It returns what owe does.
+func (d *debts) keep(x *session, change int64) (writtenOff []*session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	own := d.debt(x)
+	own.kept += change
+	d.change(own, change)
+	if own.kept > d.own && !own.writtenOff {
+		d.strike(own)
+		writtenOff = append(writtenOff, x)
+	}
+	d.settle(x, own)
+	return append(writtenOff, d.writeOff()...)
+}
+
+// check returns what owe does, after sessions lost their clients.
+func (d *debts) check() (writtenOff []*session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.writeOff()
+}
+
+// What follows, up to worst, is called with mu held.
+
+func (d *debts) debt(x *session) *debt {
+	own := d.of[x]
+	if own == nil {
+		own = &debt{}
+		d.of[x] = own
+	}
+	return own
+}
+
+func (d *debts) settle(x *session, own *debt) {
+	if own.answers == 0 && own.kept == 0 {
 		delete(d.of, x)
 	}
 }
 
-// change is called with mu held.
 func (d *debts) change(own *debt, n int64) {
 	own.bytes += n
 	if !own.writtenOff {
@@ -58,10 +93,49 @@ func (d *debts) change(own *debt, n int64) {
 	}
 }
 
-// worst is the largest debt of the total. With mu, and only where there is one.
-func (d *debts) worst() (of *session, most *debt) {
+func (d *debts) strike(own *debt) {
+	d.total -= own.bytes
+	own.writtenOff = true
+}
+
+func (d *debts) writeOff() (writtenOff []*session) {
+	for {
+		x, own := d.excess()
+		if x == nil {
+			return writtenOff
+		}
+		d.strike(own)
+		writtenOff = append(writtenOff, x)
+	}
+}
+
+// excess is the session to write off while a limit is passed, nil when none is.
+func (d *debts) excess() (*session, *debt) {
+	if d.total > d.limit {
+		return d.worst(func(*session) bool { return true })
+	}
+	all, of := int64(0), map[string]int64{}
 	for x, own := range d.of {
-		if !own.writtenOff && (most == nil || own.bytes > most.bytes) {
+		if x.parted.Load() && !own.writtenOff {
+			all += own.bytes
+			of[x.identity] += own.bytes
+		}
+	}
+	for identity, sum := range of {
+		if sum > d.away/2 {
+			return d.worst(func(x *session) bool { return x.parted.Load() && x.identity == identity })
+		}
+	}
+	if all > d.away {
+		return d.worst(func(x *session) bool { return x.parted.Load() })
+	}
+	return nil, nil
+}
+
+// worst is the largest debt of those that count and that are meant.
+func (d *debts) worst(meant func(*session) bool) (of *session, most *debt) {
+	for x, own := range d.of {
+		if !own.writtenOff && meant(x) && (most == nil || own.bytes > most.bytes) {
 			of, most = x, own
 		}
 	}
@@ -83,4 +157,14 @@ func (d *debts) owed(x *session) int64 {
 		return own.bytes
 	}
 	return 0
+}
+
+const unread = "the client leaves too much unread"
+
+// writeOff ends sessions that were written off.
+func writeOff(list []*session) {
+	for _, debtor := range list {
+		debtor.log.Warn("session ended: its client leaves too much unread")
+		debtor.kill(channel.CloseUnread, unread)
+	}
 }

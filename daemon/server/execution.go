@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"hash/maphash"
 	"runtime/debug"
 	"sync"
 
@@ -22,7 +23,9 @@ type execution struct {
 	// the execution's goroutine.
 	lost protocol.Truncated
 
-	open map[uint64]*call // tool calls and fetches without an answer, by request id; guarded by session.mu
+	open    map[uint64]*call  // tool calls and fetches without an answer, by request id; guarded by session.mu
+	program uint64            // a hash of the params
+	asked   []json.RawMessage // ids of the requests that the outcome answers; guarded by session.mu
 
 	order   sync.Mutex // held while a call of the host is queued
 	settled bool       // no call is sent any more
@@ -38,12 +41,11 @@ func (x *session) execute(m protocol.Message) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := x.begin(id)
-	if err != nil {
-		return nil, err
+	run, err := x.begin(id, m)
+	if run != nil {
+		go run.serve(m)
 	}
-	go run.serve(m)
-	return nil, nil
+	return nil, err
 }
 
 // executionID finds the caller's id of an execution. Everything else of params is decoded later.
@@ -61,25 +63,31 @@ func executionID(params json.RawMessage, b protocol.Bounds) (id string, err erro
 	return id, nil
 }
 
-// begin registers an execution; without an id it gets one. Its serve must follow.
-func (x *session) begin(id string) (*execution, error) {
+// begin registers an execution; without an id it gets one. Its serve must follow. It is nil for a request that was sent
+// again, which joins the first.
+func (x *session) begin(id string, m protocol.Message) (*execution, error) {
 	owed, now := x.srv.debts.owed(x), x.srv.config()
-	if e := x.srv.cfg.Admit(); e != nil {
-		return nil, e
-	}
+	program := maphash.Bytes(programSeed, m.Params)
+	refusal := x.srv.cfg.Admit()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if id == "" {
 		id = "x-" + randomID()
 	}
-	_, live := x.running[id]
+	first, live := x.running[id]
 	switch {
+	case live && first.program == program && first.join(m.ID):
+		return nil, nil
+	case refusal != nil:
+		return nil, refusal
 	case x.revoked:
 		return nil, errRevoked()
 	case x.draining:
 		return nil, errDraining()
 	case live || x.ended.has(id):
 		return nil, protocol.FieldError("execution", "%q has been used in this session", id)
+	case x.over:
+		return nil, protocol.Errorf(protocol.Cancelled, "the session has ended")
 	case owed > x.srv.cfg.OwedBytes:
 		e := protocol.Errorf(protocol.Overloaded, "%d bytes of answers wait for this client to read them", owed)
 		e.RetryAfterMs = 1000
@@ -90,7 +98,7 @@ func (x *session) begin(id string) (*execution, error) {
 	case !x.srv.runsOf.take(x.identity, now.MaxCallerExecutions):
 		return nil, errCallerExecutions(now)
 	}
-	run := &execution{session: x, id: id, open: map[uint64]*call{}}
+	run := &execution{session: x, id: id, open: map[uint64]*call{}, program: program, asked: []json.RawMessage{m.ID}}
 	run.ctx, run.cancel = context.WithCancelCause(x.ctx)
 	x.running[id] = run
 	x.live++
@@ -98,9 +106,29 @@ func (x *session) begin(id string) (*execution, error) {
 	return run, nil
 }
 
+var programSeed = maphash.MakeSeed()
+
+// maxJoined bounds the requests for one execution.
+const maxJoined = 8
+
+// join has the request answered with the execution's outcome; one with the id of another is the same request, and is
+// answered once. False when there are too many. With session.mu.
+func (r *execution) join(id json.RawMessage) bool {
+	for _, other := range r.asked {
+		if string(other) == string(id) {
+			return true
+		}
+	}
+	if len(r.asked) == maxJoined {
+		return false
+	}
+	r.asked = append(r.asked, id)
+	return true
+}
+
 // finish frees the place of an execution before its answer is sent, so that the host may use it at once. The id of one
-// that did not run may be used again.
-func (x *session) finish(run *execution, ran bool) {
+// that did not run may be used again. It returns the ids of the requests to answer.
+func (x *session) finish(run *execution, ran bool) (asked []json.RawMessage) {
 	run.cancel(nil)
 	x.srv.runsOf.give(x.identity)
 	x.mu.Lock()
@@ -109,6 +137,7 @@ func (x *session) finish(run *execution, ran bool) {
 	if ran {
 		x.ended.add(run.id)
 	}
+	return run.asked
 }
 
 // answered follows the answer of an execution.
@@ -120,55 +149,59 @@ func (x *session) answered() {
 	x.work.Done()
 }
 
-// serve runs the program and answers the request.
+// serve runs the program and answers the request, and those that joined it.
 func (r *execution) serve(m protocol.Message) {
 	x := r.session
 	defer x.answered()
-	outcome, err := r.run(m)
+	outcome, err := r.run(m.Params)
 	if err != nil {
-		x.finish(r, false)
+		asked := x.finish(r, false)
 		r.settle()
 		logEnd(x.log, r.id, nil, err)
-		x.answerError(m.ID, protocol.AsError(err))
+		for _, id := range asked {
+			x.answerError(id, protocol.AsError(err))
+		}
 		return
 	}
 	logEnd(x.log, r.id, outcome, nil)
 	text := x.outcomeText(m.ID, outcome)
-	defer x.owe(text.Len())() // before finish, so that no execution begins in between
-	x.finish(r, true)
+	paid := x.owe(text.Len()) // before finish, so that no execution begins in between
+	asked := x.finish(r, true)
 	r.settle()
+	if x.resumable { // what is kept counts by itself
+		paid()
+	} else {
+		defer paid()
+	}
 	x.send(text...)
+	for _, id := range asked[1:] {
+		x.send(x.outcomeText(id, outcome)...)
+	}
 }
 
 // outcomeText is the answer of an execution; none where nobody is left to read it.
 func (x *session) outcomeText(id json.RawMessage, outcome *protocol.Outcome) protocol.Text {
-	select {
-	case <-x.conn.Closing():
+	if x.out.Closed() {
 		return nil
-	default:
-		return protocol.OutcomeResult(id, outcome)
 	}
+	return protocol.OutcomeResult(id, outcome)
 }
 
-// owe counts an answer of n bytes that waits for room in the queue, until paid is called. Where all sessions together owe
-// too much, the one that owes the most ends at once, and its answers with it.
+// owe counts an answer of n bytes that waits for room in the queue, until paid is called.
 func (x *session) owe(n int) (paid func()) {
-	writtenOff, paid := x.srv.debts.owe(x, int64(n))
-	for _, debtor := range writtenOff {
-		debtor.log.Warn("session ended: its client leaves too many answers unread")
-		debtor.conn.Abort("the client leaves too many answers unread")
-	}
+	list, paid := x.srv.debts.owe(x, int64(n))
+	writeOff(list)
 	return paid
 }
 
-func (r *execution) run(m protocol.Message) (outcome *protocol.Outcome, err error) {
+func (r *execution) run(params json.RawMessage) (outcome *protocol.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil { // a fault of ours must not take the other sessions along
 			r.session.log.Error("an execution panicked", "execution", r.id, "panic", p, "stack", string(debug.Stack()))
 			outcome, err = nil, protocol.Errorf(protocol.Internal, "the service failed at this execution")
 		}
 	}()
-	p, err := protocol.DecodeExecute(m.Params, r.session.srv.cfg.bounds())
+	p, err := protocol.DecodeExecute(params, r.session.srv.cfg.bounds())
 	if err != nil {
 		return nil, err
 	}
@@ -190,16 +223,16 @@ func (r *execution) run(m protocol.Message) (outcome *protocol.Outcome, err erro
 func (r *execution) onState(s protocol.State) {
 	s.Execution = r.id
 	if params, err := protocol.EncodeParams(s); err == nil {
-		r.session.conn.TrySend(protocol.AppendNotification(nil, protocol.MethodExecutionState, params))
+		r.session.out.TrySend(protocol.AppendNotification(nil, protocol.MethodExecutionState, params))
 	}
 }
 
 // onLog streams one line. Where the host does not read fast enough, lines are left out and counted; the outcome has
 // them all.
 func (r *execution) onLog(l protocol.Log) {
-	if r.lost.Lines == 0 || r.session.conn.TrySend(r.lostLines(l.Time)) {
+	if r.lost.Lines == 0 || r.session.out.TrySend(r.lostLines(l.Time)) {
 		r.lost = protocol.Truncated{}
-		if r.session.conn.TrySend(protocol.AppendLogNotification(nil, &protocol.LogParams{Execution: r.id, Log: l})) {
+		if r.session.out.TrySend(protocol.AppendLogNotification(nil, &protocol.LogParams{Execution: r.id, Log: l})) {
 			return
 		}
 	}

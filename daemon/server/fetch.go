@@ -57,7 +57,7 @@ func fetchAnswer(m protocol.Message, b protocol.Bounds) (*executor.FetchResponse
 func (r *execution) giveUp(c *call) {
 	r.order.Lock()
 	defer r.order.Unlock()
-	if !r.settled && r.session.conn.TrySend(r.cancelText(c)) {
+	if !r.settled && r.session.out.TrySend(r.cancelText(c)) {
 		r.session.forget(c)
 	}
 }

@@ -23,6 +23,7 @@ type SessionState string
 const (
 	SessionOpening  SessionState = "opening" // session.open has not been answered
 	SessionOpen     SessionState = "open"
+	SessionAway     SessionState = "away"     // its connection was lost, and its client may resume it
 	SessionDraining SessionState = "draining" // it takes nothing new and ends with what it has
 )
 
@@ -50,6 +51,9 @@ func (x *session) info() SessionInfo {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	i.Executions = len(x.running)
+	if x.parted.Load() {
+		i.State = SessionAway
+	}
 	if x.draining {
 		i.State = SessionDraining
 	}

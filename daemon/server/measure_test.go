@@ -79,7 +79,7 @@ func TestMeasures(t *testing.T) {
 	s.ask(t, true, s.request(t, http.MethodGet, "/readyz", ""))
 	after := read()
 	for name, want := range map[string]int64{
-		"session.active": 1, "sessions": 1, "session.late_responses": 1, "session.owed": 0,
+		"session.active": 1, "session.away": 0, "sessions": 1, "session.late_responses": 1, "session.owed": 0,
 		"refusals overloaded": 2, "refusals unknown_method": 2, "refusals parse_error": 1, "refusals invalid_params": 1, "refusals maintenance": 0,
 		"auth.failures no_token": 1, "auth.failures token": 0,
 	} {

@@ -36,6 +36,7 @@ func (s *Server) adopt(next Config) (revoked []*session, err error) {
 	now.PingInterval, now.WriteStall, now.OpenTimeout = next.PingInterval, next.WriteStall, next.OpenTimeout
 	now.MaxConnections, now.MaxSessions, now.MaxExecutions, now.MaxRequests = next.MaxConnections, next.MaxSessions, next.MaxExecutions, next.MaxRequests
 	now.MaxCallerSessions, now.MaxCallerExecutions = next.MaxCallerSessions, next.MaxCallerExecutions
+	now.MaxSessionAge = next.MaxSessionAge
 	s.current.Store(&now)
 	for x := range s.sessions {
 		if !now.Policy.holds(x.caller) {

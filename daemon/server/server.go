@@ -25,6 +25,7 @@ type Server struct {
 
 	stats struct {
 		ignored, connections atomic.Int64
+		began                atomic.Uint64            // sessions
 		refused              map[Reason]*atomic.Int64 // the map itself never changes
 		notRun               tally
 	}
@@ -39,7 +40,9 @@ type Server struct {
 	mu        sync.Mutex
 	sessions  map[*session]struct{}
 	turned    int           // of the sessions, those that were turned out and have not ended yet
-	arrivals  uint64        // sessions so far
+	away      int           // of the sessions, those that wait for their clients
+	guests    int           // of the sessions, those that may only resume another
+	arrivals  uint64        // the order of sessions that came, and of those that lost their connection
 	requests  int           // POST /v1/execute under way
 	draining  bool          // nothing new is begun
 	addresses []net.Addr    // that are listened on
@@ -51,10 +54,11 @@ type Server struct {
 // Stats are counters for telemetry.
 type Stats struct {
 	Sessions    int    // open now
+	Away        int    // sessions that wait for their clients to resume them
 	Connections int64  // open now, sessions excluded
 	Ignored     int64  // responses of hosts that nobody waited for
 	Began       uint64 // sessions, in all
-	OwedBytes   int64  // of outcomes that wait for room in the queues of their sessions
+	OwedBytes   int64  // of outcomes that wait for room in the queues of their sessions, and of what is kept for clients that can resume
 
 	Refused map[Reason]int64        // requests that the Policy refused; has every Reason
 	NotRun  map[protocol.Type]int64 // requests that were answered with an error; has every Type that says why nothing ran
@@ -71,7 +75,7 @@ func New(exec executor.Executor, cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, exec: exec, log: cfg.Logger,
-		debts:    debts{limit: cfg.TotalOwedBytes, of: map[*session]*debt{}},
+		debts:    debts{limit: cfg.TotalOwedBytes, own: 2 * cfg.OwedBytes, away: cfg.ResumeBytes, of: map[*session]*debt{}},
 		resting:  resting{conns: map[net.Conn]rester{}},
 		throttle: newThrottle(time.Now),
 		sessions: map[*session]struct{}{}, idle: make(chan struct{}),
@@ -99,8 +103,8 @@ func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := Stats{
-		Sessions: len(s.sessions), Connections: s.stats.connections.Load(), Ignored: s.stats.ignored.Load(),
-		Began: s.arrivals, OwedBytes: s.debts.sum(), Refused: map[Reason]int64{}, NotRun: map[protocol.Type]int64{},
+		Sessions: s.open(), Away: s.away, Connections: s.stats.connections.Load(), Ignored: s.stats.ignored.Load(),
+		Began: s.stats.began.Load(), OwedBytes: s.debts.sum(), Refused: map[Reason]int64{}, NotRun: map[protocol.Type]int64{},
 	}
 	for typ, n := range s.stats.notRun {
 		now.NotRun[typ] = n.Load()
@@ -220,7 +224,7 @@ func (s *Server) Drain(ctx context.Context) error {
 		left = time.Until(deadline)
 	}
 	for _, x := range s.beginDrain() {
-		x.drain(left)
+		x.drain(left, stopping)
 	}
 	if d, ok := s.exec.(drainer); ok {
 		d.Drain()
@@ -230,7 +234,8 @@ func (s *Server) Drain(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	s.haltNow(protocol.Errorf(protocol.Cancelled, "the service is stopping"))
+	s.haltNow(errHalted)
+	s.endAway()
 	timer := time.NewTimer(closeGrace)
 	defer timer.Stop()
 	select {
@@ -282,8 +287,23 @@ func (s *Server) abortSessions() {
 	}
 }
 
+// endAway ends the sessions that wait for their clients.
+func (s *Server) endAway() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for x := range s.sessions {
+		if x.parted.Load() {
+			x.abort(stopping)
+		}
+	}
+}
+
+const stopping = "the service is stopping"
+
+var errHalted = protocol.Errorf(protocol.Cancelled, stopping)
+
 func errDraining() *protocol.Error {
-	return protocol.Errorf(protocol.Draining, "the service is stopping")
+	return protocol.Errorf(protocol.Draining, stopping)
 }
 
 // notReady says why /readyz turns callers away; nil when it does not.

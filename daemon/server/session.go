@@ -5,69 +5,51 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"log/slog"
-	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/gorilla/websocket"
 
 	"github.com/executord/executord/ipc/client/channel"
 	"github.com/executord/executord/ipc/protocol"
 )
 
-// session is one connection of a host: its executions, and the calls that they make to it.
+// session is what a host has under way: its executions, and the calls that they make to it. It begins with a connection,
+// and where the client resumes it goes on on others.
 type session struct {
 	srv      *Server
-	conn     *channel.Conn
+	out      *channel.Outbox // what is on its way to the host; set by start
 	id       string
 	caller   caller
 	identity string // the caller's
 	log      *slog.Logger
 	opened   atomic.Bool // session.open was answered; set by the reader
+	parted   atomic.Bool // it waits for its client; set with srv.mu
 	came     time.Time
-	arrival  uint64 // the order of sessions; guarded by srv.mu, like turned
-	turned   bool   // it was turned out to make room
 
-	ctx    context.Context // of the executions; ends with the connection
+	// Guarded by srv.mu.
+	arrival uint64          // the order of sessions
+	since   uint64          // the order in which sessions were parted from their clients
+	turned  bool            // it was turned out to make room
+	counted bool            // it is one of its identity's sessions
+	guest   *protocol.Error // why it may only resume another session, nil where it may do more; not changed after admit
+
+	ctx    context.Context // of the executions; ends with the session
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup // executions until their answer is queued
 
-	mu       sync.Mutex
+	mu sync.Mutex // taken after srv.mu
+	lifeline
+	conn     *channel.Conn // nil while there is none
+	doomed   bool          // it is to end, and not to be resumed
+	over     bool          // it has ended
 	running  map[string]*execution
 	live     int // like work
 	ended    recentIDs
 	draining bool
 	revoked  bool             // its caller is not let in any more
+	reason   string           // of draining
 	calls    map[uint64]*call // waiting for the host's response
 	lastCall uint64
-}
-
-// openSession is GET /v1/session. It returns when the session has ended.
-func (s *Server) openSession(w http.ResponseWriter, r *http.Request, who caller) {
-	if !slices.Contains(websocket.Subprotocols(r), protocol.Subprotocol) {
-		answerFault(w, http.StatusBadRequest, protocol.Errorf(protocol.UnsupportedProtocol,
-			"the Sec-WebSocket-Protocol header must offer a supported subprotocol"), []string{protocol.Subprotocol})
-		return
-	}
-	x := s.newSession(who)
-	if e := s.admit(x); e != nil {
-		s.turnAway(w, e)
-		return
-	}
-	defer s.leave(x)
-	conn, err := channel.Accept(w, r, protocol.Subprotocol, s.config().channel(who.peer), badHandshake)
-	if err != nil {
-		s.log.Debug("cannot open a session", "error", err.Error(), "identity", who.identity)
-		return
-	}
-	x.start(conn)
-	x.serve()
-}
-
-func badHandshake(w http.ResponseWriter, status int, reason error) {
-	answerFault(w, status, protocol.Errorf(protocol.InvalidRequest, "%s", reason), nil)
 }
 
 func (s *Server) newSession(who caller) *session {
@@ -81,36 +63,68 @@ func (s *Server) newSession(who caller) *session {
 }
 
 // admit counts a session before its handshake is answered, so that no more than the limit are ever open. One that has
-// not been opened by its client makes way.
+// not been opened by its client makes way. Where there is no place for a new one, but the caller may have come to resume
+// one, it is a guest.
 func (s *Server) admit(x *session) *protocol.Error {
-	if e := s.cfg.Admit(); e != nil {
-		return e
-	}
+	refusal := s.cfg.Admit()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.config()
-	switch {
-	case s.draining:
-		return errDraining()
-	case !now.Policy.holds(x.caller): // it changed since the request came
+	if !now.Policy.holds(x.caller) { // it changed since the request came
 		return errRevoked()
-	case s.sessionsOf.count(x.identity) >= now.MaxCallerSessions:
-		return protocol.Errorf(protocol.SessionLimit, "this caller has %d sessions open, which is the limit", now.MaxCallerSessions)
-	case len(s.sessions)-s.turned >= now.MaxSessions && !s.turnOutSession():
-		return protocol.Errorf(protocol.SessionLimit, "%d sessions are open, which is the limit", len(s.sessions)-s.turned)
 	}
-	s.sessionsOf.take(x.identity, now.MaxCallerSessions) // nobody else takes: mu is held
+	if refusal == nil {
+		refusal = s.noPlace(x.identity, now)
+	}
+	switch {
+	case refusal == nil:
+		x.counted = s.sessionsOf.take(x.identity, now.MaxCallerSessions) // nobody else takes: mu is held
+	case !s.awaits(x.identity) || s.guests >= s.cfg.ResumeSessions:
+		return refusal
+	default:
+		x.guest = refusal
+		s.guests++
+	}
 	s.arrivals++
 	x.arrival = s.arrivals
 	s.sessions[x] = struct{}{}
 	return nil
 }
 
+// noPlace says why there is no place for a session; nil when there is one. With mu.
+func (s *Server) noPlace(identity string, now *Config) *protocol.Error {
+	switch {
+	case s.draining:
+		return errDraining()
+	case s.sessionsOf.count(identity) >= now.MaxCallerSessions:
+		return protocol.Errorf(protocol.SessionLimit, "this caller has %d sessions open, which is the limit", now.MaxCallerSessions)
+	case s.open() >= now.MaxSessions && !s.turnOutSession():
+		return protocol.Errorf(protocol.SessionLimit, "%d sessions are open, which is the limit", s.open())
+	}
+	return nil
+}
+
+// open is the number of sessions that have a connection and a place. With mu.
+func (s *Server) open() int { return len(s.sessions) - s.turned - s.away - s.guests }
+
+// awaits tells whether a session of that identity may be resumed. With mu.
+func (s *Server) awaits(identity string) bool {
+	for x := range s.sessions {
+		x.mu.Lock()
+		resumable := x.identity == identity && x.resumable
+		x.mu.Unlock()
+		if resumable {
+			return true
+		}
+	}
+	return false
+}
+
 // turnOutSession ends a session that waits for its session.open; false when there is none. With mu.
 func (s *Server) turnOutSession() bool {
 	unopened := func(yield func(*session) bool) {
 		for x := range s.sessions {
-			if !x.turned && !x.opened.Load() && x.connected() && !yield(x) {
+			if !x.turned && x.guest == nil && !x.opened.Load() && x.connected() && !yield(x) {
 				return
 			}
 		}
@@ -119,19 +133,24 @@ func (s *Server) turnOutSession() bool {
 	if ok {
 		x.turned = true
 		s.turned++
-		x.abort("session.open did not come, and others are waiting")
+		x.kill(channel.ClosePolicy, "session.open did not come, and others are waiting")
 	}
 	return ok
 }
 
 func (s *Server) leave(x *session) {
 	x.cancel(nil)
-	s.sessionsOf.give(x.identity)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, x)
+	if x.counted {
+		s.sessionsOf.give(x.identity)
+	}
 	if x.turned {
 		s.turned--
+	}
+	if x.guest != nil {
+		s.guests--
 	}
 	s.checkIdle()
 }
@@ -139,46 +158,39 @@ func (s *Server) leave(x *session) {
 // start gives the session its connection; a drain that began meanwhile is caught up with.
 func (x *session) start(conn *channel.Conn) {
 	x.mu.Lock()
-	x.conn = conn
-	late := x.draining
+	x.conn, x.out = conn, conn.Outbox()
+	late, reason := x.draining, x.reason
 	x.closeIfDrained() // revoked meanwhile
 	x.mu.Unlock()
-	if late {
-		x.drain(0)
-	}
-}
-
-// serve reads messages until the connection ends, and then ends the session's executions.
-func (x *session) serve() {
 	x.log.Debug("session connected")
-	open := time.AfterFunc(x.srv.config().OpenTimeout, func() {
-		x.conn.Close(channel.ClosePolicy, "session.open did not come in time")
-	})
-	defer open.Stop()
-	for {
-		text, err := x.conn.Receive()
-		if err != nil {
-			x.end(err)
-			return
-		}
-		x.handle(text)
-		if x.opened.Load() {
-			open.Stop()
-		}
+	if late {
+		x.drain(0, reason)
 	}
 }
 
-// end cancels what runs and waits for it and for the writer.
-func (x *session) end(err error) {
-	x.log.Debug("session ended", "reason", err.Error())
-	x.cancel(protocol.Errorf(protocol.Cancelled, "the session ended: %s", err))
+// end cancels what runs, waits for it and frees the session. Only the first call does.
+func (x *session) end(cause error) {
+	x.srv.mu.Lock()
+	x.mu.Lock()
+	first := !x.over
+	x.over, x.doomed = true, true
+	x.srv.back(x)
+	if x.age != nil {
+		x.age.Stop()
+	}
+	x.mu.Unlock()
+	x.srv.mu.Unlock()
+	if !first {
+		return
+	}
+	x.cancel(cause)
+	x.out.Close()
 	x.work.Wait()
-	<-x.conn.Done()
+	x.srv.leave(x)
 }
 
-// handle takes one message. It must not wait for an execution.
-func (x *session) handle(text []byte) {
-	m, err := protocol.ParseMessage(text, x.srv.cfg.bounds())
+// handle takes one message, or what is none. It must not wait for an execution.
+func (x *session) handle(m protocol.Message, err error) {
 	switch {
 	case err != nil:
 		x.refuse(m, protocol.AsError(err))
@@ -208,7 +220,7 @@ func (x *session) refuse(m protocol.Message, e *protocol.Error) {
 type method func(x *session, m protocol.Message) (result json.RawMessage, err error)
 
 var methods = map[string]method{
-	protocol.MethodSessionOpen:   (*session).open,
+	protocol.MethodSessionOpen:   (*session).openAgain,
 	protocol.MethodExecute:       (*session).execute,
 	protocol.MethodCancel:        (*session).cancelExecution,
 	protocol.MethodHandleInvoke:  (*session).noHandle,
@@ -238,52 +250,42 @@ func (x *session) dispatch(m protocol.Message) {
 	}
 }
 
-func (x *session) open(m protocol.Message) (json.RawMessage, error) {
-	if x.opened.Load() {
-		return nil, protocol.Errorf(protocol.InvalidRequest, "the session is open already")
-	}
-	var p protocol.SessionOpen
-	if err := protocol.DecodeParams(m.Params, &p); err != nil {
-		return nil, err
-	}
-	if p.Resume != "" {
-		return nil, protocol.FieldError("resume", "sessions cannot be taken up again: open a new one")
-	}
-	x.opened.Store(true)
-	return protocol.EncodeParams(protocol.SessionOpened{
-		Session:  x.id,
-		Protocol: protocol.Version,
-		Server:   protocol.Party{Name: "executord", Version: x.srv.cfg.Version},
-		Limits:   x.srv.config().Limits,
-	})
+func (x *session) openAgain(protocol.Message) (json.RawMessage, error) {
+	return nil, protocol.Errorf(protocol.InvalidRequest, "the session is open already")
 }
 
 func (x *session) noHandle(protocol.Message) (json.RawMessage, error) {
 	return nil, protocol.Errorf(protocol.HandleUnknown, "there is no such handle in this session")
 }
 
-// drain tells the host, refuses new executions, and has the connection closed once the last outcome is queued.
-func (x *session) drain(left time.Duration) {
+// drain tells the host, refuses new executions, and has the connection closed once the last outcome is queued. All that
+// was accepted has been answered then.
+func (x *session) drain(left time.Duration, reason string) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.draining = true
-	if x.conn == nil {
+	x.draining, x.reason = true, reason
+	out := x.out
+	x.mu.Unlock()
+	if out == nil {
 		return // the handshake is under way; start comes back here
 	}
 	if params, err := protocol.EncodeParams(protocol.SessionDraining{DeadlineMs: left.Milliseconds()}); err == nil {
-		x.conn.TrySend(protocol.AppendNotification(nil, protocol.MethodSessionDraining, params))
+		out.TrySend(protocol.AppendNotification(nil, protocol.MethodSessionDraining, params))
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	x.closeIfDrained()
 }
 
 // closeIfDrained is called with mu held.
 func (x *session) closeIfDrained() {
 	switch {
-	case x.conn == nil || x.live > 0:
-	case x.revoked:
+	case !x.draining && !x.revoked || x.live > 0:
+	case x.conn != nil && x.revoked:
 		x.conn.Close(channel.ClosePolicy, revokedText)
-	case x.draining:
-		x.conn.Close(channel.CloseGoingAway, "the service is stopping")
+	case x.conn != nil:
+		x.conn.Close(channel.CloseGoingAway, x.reason)
+	case x.parted.Load() && (x.revoked || !x.out.Unacknowledged()):
+		go x.end(protocol.Errorf(protocol.Cancelled, "the session ended: %s", x.reason))
 	}
 }
 
@@ -297,15 +299,20 @@ func (x *session) revoke() {
 	x.cancel(protocol.Errorf(protocol.Cancelled, revokedText))
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.revoked = true
+	x.revoked, x.reason = true, revokedText
 	x.closeIfDrained()
 }
 
+// abort ends the session, and its connection at once.
 func (x *session) abort(reason string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.conn != nil {
+	x.doomed = true
+	switch {
+	case x.conn != nil:
 		x.conn.Abort(reason)
+	case x.parted.Load():
+		go x.end(protocol.Errorf(protocol.Cancelled, "the session ended: %s", reason))
 	}
 }
 
@@ -316,9 +323,9 @@ func (x *session) connected() bool {
 	return x.conn != nil
 }
 
-// send queues a message. It waits while the host does not read; when the connection is gone the message is of no use.
+// send queues a message. It waits while the host does not read; when the session has ended the message is of no use.
 func (x *session) send(text ...[]byte) {
-	_ = x.conn.Send(context.Background(), text...)
+	_ = x.out.Send(context.Background(), text...)
 }
 
 func (x *session) answerError(id json.RawMessage, e *protocol.Error) {

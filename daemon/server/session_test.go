@@ -86,7 +86,7 @@ func TestFirstMessageIsSessionOpen(t *testing.T) {
 	h := r.connect(t, true)
 	h.execute("early", "x", "")
 	h.want(`"id":"early","error":{"code":-32600`)
-	h.send(`{"jsonrpc":"2.0","id":1,"method":"session.open","params":{"client":{"name":"t"},"resume":"token"}}`)
+	h.send(`{"jsonrpc":"2.0","id":1,"method":"session.open","params":{"client":{"name":"t"},"resume":"token","received":0}}`)
 	h.want(`"field":"resume"`)
 	h.send(`{"jsonrpc":"2.0","id":1,"method":"session.open","params":{"client":{"name":"t"}}}`)
 	text := h.want(`"session":"`, `"protocol":"1"`, `"version":"1.2.3"`, `"limits":{"cpuMs":5}`)
@@ -304,7 +304,7 @@ func (r *running) waitTotalOwed(t *testing.T, n int64) {
 			return
 		}
 	}
-	t.Fatalf("it never came to %d bytes of answers that wait", n)
+	t.Fatalf("it never came to %d bytes of answers that wait, but %d", n, r.debts.total)
 }
 
 // waitOwed waits until so many executions of the only session ended and about n bytes of answers wait for room.
@@ -324,7 +324,7 @@ func (r *running) waitOwed(t *testing.T, ended int, n int64) {
 		}
 		r.mu.Unlock()
 	}
-	t.Fatalf("it never came to %d bytes of answers that wait", n)
+	t.Fatalf("it never came to %d bytes of answers that wait, but %d", n, r.debts.total)
 }
 
 func TestToolCalls(t *testing.T) {

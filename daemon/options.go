@@ -23,6 +23,7 @@ type options struct {
 	loaded    *settings.Loaded // nil where nobody knows what the settings are from
 
 	adminListener net.Listener
+	succeeded     bool
 }
 
 // WithVersion is what callers are told; "devel" unless set.
@@ -44,6 +45,11 @@ func WithListeners(listeners ...net.Listener) Option {
 // WithAdminListener serves the operator on a unix socket that is open already, in the place of Settings.AdminListen. Run
 // closes it.
 func WithAdminListener(l net.Listener) Option { return func(o *options) { o.adminListener = l } }
+
+// WithSuccessor says that somebody else goes on holding the listeners, as systemd does with its sockets, and will hand them
+// to who serves next. Once the service drains it takes no connection any more: callers wait for the successor, where
+// they would be turned away else.
+func WithSuccessor() Option { return func(o *options) { o.succeeded = true } }
 
 // WithEvents has hear called with the news of the service, in their order and on one goroutine. It may be slow: what it
 // misses is left out, and counted in events.Event.Omitted. Run returns after it has had the last, or two seconds later.

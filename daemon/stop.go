@@ -90,6 +90,9 @@ func (d *Daemon) drain(srv *server.Server, front *server.Front) {
 	defer release()
 	grace, cancel := context.WithTimeout(hurried, d.grace())
 	defer cancel()
+	if d.succeeded {
+		front.Leave()
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -20,9 +20,9 @@ var version = "devel"
 
 // Exit statuses. 0 is an end in order.
 const (
-	exitFailure  = 1 // it could not start, or a listener failed
-	exitUsage    = 2 // the settings are wrong
-	exitCutShort = 3 // a third signal or the stop timeout ended it: outcomes may be lost
+	exitFailure  = 1  // it could not start, or a listener failed
+	exitCutShort = 3  // a third signal or the stop timeout ended it: outcomes may be lost
+	exitConfig   = 78 // the settings are wrong: starting it again is of no use (EX_CONFIG of sysexits.h; Go's panics have 2)
 )
 
 func main() {
@@ -31,12 +31,12 @@ func main() {
 	signals := listen()
 	loaded, err := load()
 	if err != nil {
-		fail(err, exitUsage)
+		fail(err, exitConfig)
 	}
 	level := &slog.LevelVar{}
 	log, err := telemetry.NewLogger(os.Stderr, telemetry.Format(loaded.Settings().LogFormat), level)
 	if err != nil {
-		fail(err, exitUsage)
+		fail(err, exitConfig)
 	}
 	options, err := activated()
 	if err != nil {
@@ -45,7 +45,7 @@ func main() {
 	d, err := daemon.New(loaded.Settings(), append(options, daemon.WithVersion(version), daemon.WithLogger(log),
 		daemon.WithLevel(level), daemon.WithLoaded(loaded, os.Args[1:], os.Environ()))...)
 	if err != nil {
-		fail(err, exitUsage)
+		fail(err, exitConfig)
 	}
 	go obey(d, signals)
 	manager := systemd.Follow(d.Subscribe, log)
@@ -66,13 +66,16 @@ func activated() ([]daemon.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := []daemon.Option{daemon.WithListeners(slices.Concat(passed[systemd.ServiceSocket], passed[systemd.TCPSocket])...)}
-	switch admin := passed[systemd.AdminSocket]; len(admin) {
-	case 0:
-	case 1:
-		options = append(options, daemon.WithAdminListener(admin[0]))
-	default:
+	if len(passed) == 0 {
+		return nil, nil
+	}
+	options := []daemon.Option{daemon.WithSuccessor(), daemon.WithListeners(slices.Concat(passed[systemd.ServiceSocket], passed[systemd.TCPSocket])...)}
+	admin := passed[systemd.AdminSocket]
+	if len(admin) > 1 {
 		return nil, fmt.Errorf("cannot serve the operator on %d sockets", len(admin))
+	}
+	for _, l := range admin {
+		options = append(options, daemon.WithAdminListener(l))
 	}
 	return options, nil
 }

@@ -389,7 +389,7 @@ func TestSettingsFromEverywhere(t *testing.T) {
 	cmd := exec.Command(path, "--drain-grace=5m")
 	cmd.Env = []string{"EXECUTORD_SETTINGS_FILE=" + file, "EXECUTORD_QUEUE_TIMEOUT=30", "EXECUTORD_WORKER_BINARY=" + testbin.Worker(t)}
 	out, _ := cmd.CombinedOutput()
-	if status := cmd.ProcessState.ExitCode(); status != exitUsage {
+	if status := cmd.ProcessState.ExitCode(); status != exitConfig {
 		t.Errorf("exit status %d", status)
 	}
 	for _, want := range []string{
@@ -427,12 +427,12 @@ func TestCommandLine(t *testing.T) {
 		{"help", []string{"--help"}, 0, "--worker-binary"},
 		{"help beside a mistake", []string{"--nope", "--help"}, 0, "--worker-binary"},
 		{"version", []string{"--version"}, 0, "executord "},
-		{"unknown flag", []string{"--nope"}, 2, "unknown flag --nope"},
-		{"argument", []string{"serve"}, 2, "unexpected argument serve"},
-		{"no worker", []string{"--worker-binary", "/nowhere"}, 2, "worker binary"},
+		{"unknown flag", []string{"--nope"}, exitConfig, "unknown flag --nope"},
+		{"argument", []string{"serve"}, exitConfig, "unexpected argument serve"},
+		{"no worker", []string{"--worker-binary", "/nowhere"}, exitConfig, "worker binary"},
 		{"worker that is none", []string{"--worker-binary", "/bin/false"}, 1, "cannot launch workers"},
-		{"bad limit", []string{"--max-heap", "0"}, 2, "--max-heap"},
-		{"open to the world", []string{"--listen", "tcp://0.0.0.0:0", "--worker-binary", "/bin/false"}, 2, "loopback"},
+		{"bad limit", []string{"--max-heap", "0"}, exitConfig, "--max-heap"},
+		{"open to the world", []string{"--listen", "tcp://0.0.0.0:0", "--worker-binary", "/bin/false"}, exitConfig, "loopback"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cmd := exec.Command(path, tc.args...)

@@ -136,6 +136,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 // Front is a Server's end of its listeners.
 type Front struct {
 	http    *http.Server
+	taps    []*tap
 	failed  chan error
 	serving sync.WaitGroup
 }
@@ -154,8 +155,10 @@ func (s *Server) Start(listeners ...net.Listener) (*Front, error) {
 	}
 	f := &Front{http: s.httpServer(), failed: make(chan error, len(listeners))}
 	for _, l := range listeners {
+		t := &tap{Listener: l}
+		f.taps = append(f.taps, t)
 		f.serving.Go(func() {
-			if err := f.http.Serve(s.secure(l)); !errors.Is(err, http.ErrServerClosed) {
+			if err := f.http.Serve(s.secure(t)); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, errLeft) {
 				f.failed <- fmt.Errorf("cannot go on listening on %s: %w", l.Addr(), err)
 			}
 		})
@@ -176,6 +179,44 @@ func (s *Server) listenOn(addresses []net.Addr) error {
 
 // Failed has the reason when a listener fails.
 func (f *Front) Failed() <-chan error { return f.failed }
+
+// Leave takes no further connection from the listeners, and leaves those that wait there to whoever else holds them. It
+// returns when all that were taken are known, so that Close waits for them. Listeners other than net's own go on.
+func (f *Front) Leave() {
+	left := true
+	for _, t := range f.taps {
+		left = t.leave() && left
+	}
+	if left {
+		f.serving.Wait()
+	}
+}
+
+// errLeft ends the taking of connections.
+var errLeft = errors.New("the listener was left")
+
+// tap is a listener that can be left open and untouched.
+type tap struct {
+	net.Listener
+	left atomic.Bool
+}
+
+func (t *tap) Accept() (net.Conn, error) {
+	c, err := t.Listener.Accept()
+	if err != nil && t.left.Load() {
+		err = errLeft
+	}
+	return c, err
+}
+
+func (t *tap) leave() bool {
+	l, ok := t.Listener.(interface{ SetDeadline(time.Time) error })
+	if !ok {
+		return false
+	}
+	t.left.Store(true)
+	return l.SetDeadline(time.Unix(1, 0)) == nil
+}
 
 // Close closes the listeners, gives connections a moment to take their last answer, and closes those too. Sessions are
 // Server.Drain's, which comes before.

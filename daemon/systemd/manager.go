@@ -20,6 +20,8 @@ import (
 type manager interface {
 	// unit names the unit of a process, which must be a worker's.
 	unit(pid int) (string, error)
+	// workers are the units of workers that are there, of whichever service.
+	workers(ctx context.Context) ([]string, error)
 	// watch begins to follow a unit; it never fails, but may have nothing to tell.
 	watch(ctx context.Context, unit string) ending
 	// kill ends all processes of a unit.
@@ -75,6 +77,20 @@ func (b *bus) close() error { return b.conn.Close() }
 
 func (b *bus) kill(ctx context.Context, unit string) error {
 	return b.manager().CallWithContext(ctx, managerIface+".KillUnit", 0, unit, "all", int32(syscall.SIGKILL)).Err
+}
+
+func (b *bus) workers(ctx context.Context) (names []string, err error) {
+	var units [][]any
+	states, patterns := []string{"active", "activating", "deactivating"}, []string{b.prefix + "*.service"}
+	if err := b.manager().CallWithContext(ctx, managerIface+".ListUnitsByPatterns", 0, states, patterns).Store(&units); err != nil {
+		return nil, err
+	}
+	for _, u := range units {
+		if name, ok := u[0].(string); ok {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 func (b *bus) watch(ctx context.Context, unit string) ending {

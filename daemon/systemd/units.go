@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -64,12 +66,41 @@ func newUnits(ctx context.Context, c UnitsConfig, m manager) (*Units, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	u := &Units{config: c, manager: m}
+	u.bury(ctx)
 	blob, err := u.makeSnapshot(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make snapshot: %w", err)
 	}
 	u.snapshot, err = pool.SealedFile("executor-snapshot", blob)
 	return u, err
+}
+
+// bury kills the workers of a service that is gone. They end with their channel; what is still there is stuck.
+func (u *Units) bury(ctx context.Context) {
+	names, err := u.manager.workers(ctx)
+	if err != nil {
+		u.config.Logger.Warn("cannot look for workers that were left behind", "error", err.Error())
+	}
+	for _, name := range names {
+		if pid, ok := ownerOf(name); !ok || unix.Kill(pid, 0) != unix.ESRCH {
+			continue
+		}
+		u.config.Logger.Warn("killing a worker that was left behind", "unit", name)
+		if err := u.manager.kill(ctx, name); err != nil {
+			u.config.Logger.Warn("cannot kill it", "unit", name, "error", err.Error())
+		}
+	}
+}
+
+// ownerOf is the process that a worker's unit was started for: systemd names it NUMBER-PID-UID after who connected.
+func ownerOf(unit string) (pid int, ok bool) {
+	_, instance, _ := strings.Cut(strings.TrimSuffix(unit, ".service"), "@")
+	parts := strings.Split(instance, "-")
+	if len(parts) != 3 {
+		return 0, false
+	}
+	pid, err := strconv.Atoi(parts[1])
+	return pid, err == nil && pid > 1
 }
 
 func (u *Units) makeSnapshot(ctx context.Context) ([]byte, error) {

@@ -113,6 +113,15 @@ func (p *playing) kill(_ context.Context, name string) error {
 
 func (p *playing) close() error { return nil }
 
+func (p *playing) workers(context.Context) (names []string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name := range p.units {
+		names = append(names, name)
+	}
+	return names, nil
+}
+
 func (p *playing) watch(_ context.Context, name string) ending { return played{p, name} }
 
 type played struct {
@@ -259,6 +268,17 @@ func TestWorkersEndWithTheChannel(t *testing.T) {
 		t.Error("it had to be killed")
 	}
 	_ = u.Close()
+}
+
+func TestOwnerOf(t *testing.T) {
+	for unit, want := range map[string]int{
+		"executor-worker@12-345-996.service": 345, "executor-worker@1-1-0.service": 0, "executor-worker@x.service": 0,
+		"executor-worker@1-x-0.service": 0, "executor-worker.service": 0, "": 0,
+	} {
+		if got, ok := ownerOf(unit); ok != (want != 0) || ok && got != want {
+			t.Errorf("%q: %d, %v", unit, got, ok)
+		}
+	}
 }
 
 func TestUnitIn(t *testing.T) {

@@ -41,7 +41,7 @@ func (d *Daemon) serverConfig(s *settings.Settings) (c server.Config, err error)
 }
 
 func policy(s *settings.Settings) (p server.Policy, err error) {
-	p = server.Policy{UIDs: s.AllowUID, Hosts: s.AllowHost, Origins: s.AllowOrigin}
+	p = server.Policy{UIDs: s.AllowUID, Hosts: s.AllowHost, Origins: s.AllowOrigin, Proxies: s.Proxy}
 	if p.GIDs, err = settings.GroupIDs(s.AllowGroup); err != nil {
 		return p, err
 	}

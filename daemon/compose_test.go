@@ -128,6 +128,8 @@ func another(t *testing.T, s settings.Setting) []string {
 		return []string{"--egress-allow=https://a"}
 	case "egress-allow-private":
 		return []string{"--egress-allow=https://a", "--egress-allow-private=10.0.0.0/8"}
+	case "proxy":
+		return []string{"--proxy=192.0.2.0/24"}
 	case "log-level":
 		return []string{"--log-level=debug"}
 	}

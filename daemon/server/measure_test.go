@@ -76,7 +76,7 @@ func TestMeasures(t *testing.T) {
 	post(`{"code":"busy"}`)
 	post(`{"code":`)
 	post(`"` + strings.Repeat("x", 1<<16) + `"`)
-	s.ask(t, true, s.request(t, http.MethodGet, "/readyz", ""))
+	s.ask(t, true, s.request(t, http.MethodGet, "/metrics", ""))
 	after := read()
 	for name, want := range map[string]int64{
 		"session.active": 1, "session.away": 0, "sessions": 1, "session.late_responses": 1, "session.owed": 0,

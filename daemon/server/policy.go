@@ -26,6 +26,7 @@ type Policy struct {
 	Origins   []string       // values of the Origin header that are not refused
 	Tokens    []Token        // bearer tokens; when there are any, every request on TCP needs one
 	ClientCAs *x509.CertPool // when set, every caller on TCP needs a certificate of one of these; needs Config.Certificate
+	Proxies   []netip.Prefix // addresses with many callers behind them, besides those of this machine
 
 	own *x509.Certificate // of the service: the names in it are taken as Host
 }
@@ -170,6 +171,12 @@ func (p Policy) recogniseToken(got *[sha256.Size]byte) (string, *refusal) {
 		return "", refuse(BadToken, "the bearer token is not known")
 	}
 	return "token:" + name, nil
+}
+
+// shared tells that behind a peer there may be a proxy and many callers: one that keeps being refused must not lock out
+// the others.
+func (p Policy) shared(from peer) bool {
+	return from.here() || slices.ContainsFunc(p.Proxies, func(n netip.Prefix) bool { return n.Contains(from.addr) })
 }
 
 // hostAllowed keeps a web page from reaching the service under a name that its owner points here (DNS rebinding).

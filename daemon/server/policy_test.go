@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -280,7 +281,9 @@ func TestSecretsAreNotLogged(t *testing.T) {
 // A peer that keeps failing is told to wait, and refused before anything is looked at; not so callers beside it.
 func TestFailuresAreThrottled(t *testing.T) {
 	var l log
-	s, err := New(script{}, Config{Logger: l.logger(), Policy: Policy{Hosts: []string{"x"}, Tokens: []Token{{"a", secretA}}}})
+	s, err := New(script{}, Config{Logger: l.logger(), Policy: Policy{
+		Hosts: []string{"x"}, Tokens: []Token{{"a", secretA}}, Proxies: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,6 +304,7 @@ func TestFailuresAreThrottled(t *testing.T) {
 		{"another machine", "192.0.2.1", "192.0.2.1", "192.0.2.2", false},
 		{"a network of IPv6", "2001:db8:0:1::1", "2001:db8:0:1:ffff::2", "2001:db8:0:2::1", false},
 		{"this machine, where a proxy may be", "127.0.0.1", "127.0.0.1", "127.0.0.2", true},
+		{"a proxy elsewhere", "198.51.100.7", "198.51.100.7", "198.51.100.8", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for i := range throttleAttempts {
@@ -337,12 +341,66 @@ func TestFailuresAreThrottled(t *testing.T) {
 			c.forward(time.Hour)
 		})
 	}
-	if n := s.Stats().Refused; n[BadToken] != 3*throttleAttempts || n[Throttled] < 300 {
+	if n := s.Stats().Refused; n[BadToken] != 4*throttleAttempts || n[Throttled] < 400 {
 		t.Errorf("counted %v", n)
 	}
-	if n := strings.Count(l.String(), "has to wait"); n != 3 {
+	if n := strings.Count(l.String(), "has to wait"); n != 4 {
 		t.Errorf("%d lines tell that a peer has to wait", n)
 	}
+}
+
+// A balancer or a kubelet has no credential to show. It hears how the service is, and nothing that the operator wrote,
+// even where callers at its own address were refused too often.
+func TestProbesNeedNoCredential(t *testing.T) {
+	ca := testcert.New(t)
+	own := ca.Server("executord.example").TLS(t)
+	s, err := New(script{}, Config{
+		Ready:  func() error { return protocol.Errorf(protocol.Maintenance, "a note of the operator") },
+		Policy: Policy{Tokens: []Token{{"a", secretA}}, ClientCAs: ca.Pool()}, Certificate: &own,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name, method, path string
+		header             http.Header
+		status             int
+	}{
+		{"alive", "GET", "/healthz", nil, 200},
+		{"ready", "GET", "/readyz", nil, 503},
+		{"wrong method", "POST", "/readyz", nil, 405},
+		{"metrics", "GET", "/metrics", nil, 403},
+		{"session", "GET", "/v1/session", nil, 403},
+		{"nowhere", "GET", "/nowhere", nil, 403},
+		{"a wrong token", "GET", "/readyz", http.Header{"Authorization": {"Bearer wrong"}}, 403},
+		{"a web page", "GET", "/readyz", http.Header{"Origin": {"https://evil.example"}}, 403},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			req, _ := http.NewRequest(tc.method, "http://localhost"+tc.path, nil)
+			maps.Copy(req.Header, tc.header)
+			w := &recorder{header: http.Header{}}
+			from := peer{addr: netip.MustParseAddr("192.0.2.1")}
+			s.ServeHTTP(w, req.WithContext(context.WithValue(t.Context(), peerKey{}, from)))
+			if w.status != tc.status {
+				t.Errorf("status %d, want %d: %s", w.status, tc.status, w.body.String())
+			}
+			if body := w.body.String(); w.status == 503 && body != `{"ready":false,"type":"maintenance"}`+"\n" {
+				t.Errorf("tells %s", body)
+			}
+		})
+	}
+	t.Run("after many refusals", func(t *testing.T) {
+		from := peer{addr: netip.MustParseAddr("192.0.2.2")}
+		exhaust(s.throttle, from.network())
+		for path, want := range map[string]int{"/healthz": 200, "/metrics": 429} {
+			req, _ := http.NewRequest("GET", "http://localhost"+path, nil)
+			w := &recorder{header: http.Header{}}
+			s.ServeHTTP(w, req.WithContext(context.WithValue(t.Context(), peerKey{}, from)))
+			if w.status != want {
+				t.Errorf("%s: status %d", path, w.status)
+			}
+		}
+	})
 }
 
 // recorder is an http.ResponseWriter.

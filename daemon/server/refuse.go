@@ -3,7 +3,6 @@ package server
 import (
 	"log/slog"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/executord/executord/ipc/protocol"
@@ -19,8 +18,7 @@ func throttled(wait time.Duration) *refusal {
 // refuse answers a request that the policy does not take, and tells the operator. A peer that was refused too often gets
 // no more than that, and no more than one line in the log.
 //
-// A peer on this machine is heard even then, since behind one address there may be a proxy and many callers: only who is
-// refused again is told to wait.
+// A peer that many callers share (Policy.Proxies) is heard even then: only who is refused again is told to wait.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, from peer, no *refusal) {
 	level := slog.LevelWarn
 	if no.reason == Throttled {
@@ -49,7 +47,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, from peer, no *r
 
 // knownPath is path where it is one of the API.
 func knownPath(path string) string {
-	if slices.ContainsFunc(routes, func(to route) bool { return to.path == path }) {
+	if routeTo(path) != nil {
 		return path
 	}
 	return ""

@@ -2,55 +2,70 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/executord/executord/ipc/protocol"
 )
 
-// route is one path of the API. Its handler is called with a caller that the Policy admits.
+// route is one path of the API. Its handler is called with a caller that the Policy admits; an open one on TCP also with
+// one that shows no credential, and so has no identity.
 type route struct {
 	path    string
 	methods []string
+	open    bool
 	handle  func(s *Server, w http.ResponseWriter, r *http.Request, who caller)
 }
 
 // routes is the whole API.
 var routes = []route{
-	{"/v1/session", []string{http.MethodGet}, (*Server).openSession},
-	{"/v1/execute", []string{http.MethodPost}, (*Server).executeOnce},
-	{"/healthz", []string{http.MethodGet, http.MethodHead}, (*Server).health},
-	{"/readyz", []string{http.MethodGet, http.MethodHead}, (*Server).ready},
-	{"/metrics", []string{http.MethodGet, http.MethodHead}, (*Server).page},
+	{"/v1/session", []string{http.MethodGet}, false, (*Server).openSession},
+	{"/v1/execute", []string{http.MethodPost}, false, (*Server).executeOnce},
+	{"/healthz", []string{http.MethodGet, http.MethodHead}, true, (*Server).health},
+	{"/readyz", []string{http.MethodGet, http.MethodHead}, true, (*Server).ready},
+	{"/metrics", []string{http.MethodGet, http.MethodHead}, false, (*Server).page},
 }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from := peerOfRequest(r)
-	if wait := s.throttle.wait(from.network()); wait > 0 && !from.here() {
+	policy := &s.config().Policy
+	to := routeTo(r.URL.Path)
+	// A load balancer or a kubelet asks how the service is, and has no credential to show. What callers at the same
+	// address did is no reason to leave it without an answer.
+	probe := to != nil && to.open && !from.unix && showsNothing(r)
+	if wait := s.throttle.wait(from.network()); wait > 0 && !policy.shared(from) && !probe {
 		s.refuse(w, r, from, throttled(wait))
 		return
 	}
-	who, no := s.config().Policy.identify(r, from)
-	if no != nil {
+	who, no := policy.identify(r, from)
+	switch {
+	case no != nil && !(probe && (no.reason == NoToken || no.reason == BadCertificate)):
 		s.refuse(w, r, from, no)
-		return
-	}
-	for _, to := range routes {
-		if to.path != r.URL.Path {
-			continue
-		}
-		for _, m := range to.methods {
-			if m == r.Method {
-				to.handle(s, w, r, who)
-				return
-			}
-		}
+	case to == nil:
+		nothingAt(w, r)
+	case !slices.Contains(to.methods, r.Method):
 		w.Header().Set("Allow", strings.Join(to.methods, ", "))
 		answerFault(w, http.StatusMethodNotAllowed,
 			protocol.Errorf(protocol.UnknownMethod, "%s takes %s", to.path, strings.Join(to.methods, ", ")), nil)
-		return
+	default:
+		to.handle(s, w, r, who)
 	}
-	nothingAt(w, r)
+}
+
+// routeTo is nil where there is nothing.
+func routeTo(path string) *route {
+	for i := range routes {
+		if routes[i].path == path {
+			return &routes[i]
+		}
+	}
+	return nil
+}
+
+// showsNothing tells that there is no credential at all in a request, which is less than a wrong one.
+func showsNothing(r *http.Request) bool {
+	return len(r.Header["Authorization"]) == 0 && (r.TLS == nil || len(r.TLS.PeerCertificates) == 0)
 }
 
 func nothingAt(w http.ResponseWriter, r *http.Request) {
@@ -68,9 +83,13 @@ type readiness struct {
 	Reason string        `json:"reason,omitempty"`
 }
 
-func (s *Server) ready(w http.ResponseWriter, _ *http.Request, _ caller) {
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request, who caller) {
 	if e := s.notReady(); e != nil {
-		answerJSON(w, http.StatusServiceUnavailable, readiness{false, e.Type, e.Message})
+		no := readiness{Type: e.Type}
+		if who.identity != "" {
+			no.Reason = e.Message // the operator may have written it
+		}
+		answerJSON(w, http.StatusServiceUnavailable, no)
 		return
 	}
 	answerJSON(w, http.StatusOK, readiness{Ready: true})

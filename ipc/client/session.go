@@ -49,7 +49,7 @@ func (s *session) open(ctx context.Context) error {
 	id, reply := s.request()
 	defer s.forget(id)
 	if err := s.conn.Send(ctx, protocol.AppendRequest(nil, protocol.NumberID(id), protocol.MethodSessionOpen, params)); err != nil {
-		return s.lost()
+		return s.turnedAway()
 	}
 	select {
 	case m := <-reply:
@@ -57,8 +57,17 @@ func (s *session) open(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-s.ended:
-		return s.lost()
+		return s.turnedAway()
 	}
+}
+
+// turnedAway is the error of a connection that ended before the session was open, so that nothing can have run.
+func (s *session) turnedAway() error {
+	var end *channel.CloseError
+	if errors.As(s.conn.Cause(), &end) && end.Code == channel.CloseGoingAway {
+		return protocol.Errorf(protocol.Draining, "the service is stopping")
+	}
+	return s.lost()
 }
 
 func (s *session) takeOpened(m protocol.Message) error {

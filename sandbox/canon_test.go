@@ -11,7 +11,7 @@ import (
 	"unicode/utf16"
 )
 
-// decoded turns an encoded value into the canonical form of testdata/codemode.jsonl.
+// decoded turns an encoded value into the canonical form of codemodeCorpus.
 func decoded(t *testing.T, text []byte) any {
 	t.Helper()
 	var v any

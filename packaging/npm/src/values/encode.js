@@ -238,7 +238,8 @@ function kindOf(object) {
   return Object.hasOwn(bufferKinds, kind) ? kind : "Uint8Array";
 }
 
-const isError = (object) => (Error.isError ? Error.isError(object) : object instanceof Error || tagOf(object) === "Error");
+/** Tells whether object is an Error, of whatever realm. */
+export const isError = (object) => (Error.isError ? Error.isError(object) : object instanceof Error || tagOf(object) === "Error");
 
 function text(value) {
   try {

@@ -1,0 +1,124 @@
+// CodemodeExecutor: an executor of the dialect of @cloudflare/codemode over any executor that speaks this package's own.
+
+import { RemoteExecutor } from "../executor.js";
+import { hostName, moduleOf } from "./harness.js";
+import { hostOf } from "./host.js";
+import { faultOf, toolsOf } from "./names.js";
+import { normalizeCode } from "./normalize.js";
+
+const usualTimeoutMs = 60_000;
+const timedOut = "Execution timed out";
+/** Endings of a program that did not come to an end in its time. What can never settle would wait for that. */
+const timeouts = ["cpu_timeout", "wall_timeout", "total_timeout", "deadlock"];
+const ownOptions = ["executor", "timeout", "modules", "globalOutbound", "limits"];
+
+/** What the dialect does not bound is bounded by the service's maxima. */
+const wide = {
+  heapMiB: 128, bufferMiB: 128, resultBytes: 32 << 20, messageBytes: 32 << 20, logBytes: 1 << 30, logLines: 1 << 30,
+  toolCalls: 1 << 30, toolCallsInFlight: 1 << 16, fetches: 1 << 30, fetchBytes: 1 << 30, timers: 1 << 24,
+};
+
+export class CodemodeExecutor {
+  #executor;
+  #owned = false;
+  #limits;
+  #modules;
+  #fetch;
+
+  constructor(executorOrOptions) {
+    const options = typeof executorOrOptions?.execute === "function" ? { executor: executorOrOptions } : { ...executorOrOptions };
+    const { timeout = usualTimeoutMs, modules = {}, globalOutbound, limits } = options;
+    const ms = Math.max(1, Math.ceil(timeout));
+    if (!Number.isSafeInteger(ms)) throw new TypeError("timeout is a number of milliseconds");
+    this.#limits = { ...wide, cpuMs: ms, wallMs: ms, totalMs: ms, ...limits };
+    this.#modules = modulesOf(modules);
+    this.#fetch = outboundOf(globalOutbound ?? null);
+    this.#executor = options.executor;
+    if (this.#executor === undefined) {
+      this.#executor = new RemoteExecutor(Object.fromEntries(Object.entries(options).filter(([key]) => !ownOptions.includes(key))));
+      this.#owned = true;
+    }
+  }
+
+  /** Runs code with providers in the sandbox; see the type declarations. It never rejects. */
+  async execute(code, providersOrFns, options) {
+    try {
+      const plan = planOf(code, providersOrFns, options?.connectors ?? []);
+      return typeof plan === "string" ? { result: undefined, error: plan } : await this.#run(plan);
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
+  async #run(plan) {
+    const mark = markOf();
+    const request = {
+      code: moduleOf({ ...plan, mark }),
+      form: "module",
+      name: "program.js",
+      modules: this.#modules,
+      limits: this.#limits,
+      providers: { [hostName]: hostOf({ ...plan, connectors: new Map(plan.connectors.map(({ name, binding }) => [name, binding])), mark }) },
+    };
+    if (this.#fetch !== undefined) request.fetch = this.#fetch;
+    const { value, logs } = await this.#executor.execute(request);
+    return "error" in value ? { result: undefined, error: value.error, logs: linesOf(logs) } : { result: value.value, logs: linesOf(logs) };
+  }
+
+  /** Ends the connection of an executor that this one made. */
+  async close() {
+    if (this.#owned) await this.#executor.close();
+  }
+}
+
+/** What is to be run, or the text of the refusal. Nothing has been sent by then. */
+function planOf(code, providersOrFns, connectors) {
+  const providers = Array.isArray(providersOrFns) ? providersOrFns : [recordOf(providersOrFns)];
+  const fault = faultOf(providers, connectors);
+  if (fault !== undefined) return fault;
+  const tools = new Map();
+  for (const provider of providers) {
+    const found = toolsOf(provider);
+    if (typeof found === "string") return found;
+    tools.set(provider.name, found);
+  }
+  return { code: normalizeCode(code), providers, connectors, tools };
+}
+
+function recordOf(fns) {
+  console.warn("CodemodeExecutor: a bare record of functions is deprecated; give [{ name: \"codemode\", fns }]");
+  return { name: "codemode", fns: fns ?? {} };
+}
+
+function failed(error) {
+  const logs = linesOf(error?.logs ?? []);
+  if (timeouts.includes(error?.type)) return { result: undefined, error: timedOut, logs };
+  return { result: undefined, error: messageOf(error), logs };
+}
+
+function messageOf(error) {
+  const message = String(error?.message ?? error) || "the execution failed";
+  if (error?.type === "syntax") return `SyntaxError: ${message}`;
+  // The program's value is in an object of the harness.
+  return error?.type === "result_unserializable" ? message.replace("(at result.value", "(at result") : message;
+}
+
+/** The lines of the dialect among those of the service: the harness prints at level debug, and nothing else does. */
+function linesOf(logs) {
+  return logs.filter(({ level, truncated }) => level === "debug" || truncated).map(({ text, truncated }) => (truncated ? `[${truncated.lines} lines are left out here]` : text));
+}
+
+function modulesOf(sources) {
+  const modules = {};
+  for (const [name, source] of Object.entries(sources)) if (name !== "executor.js") modules[name] = { source };
+  return modules;
+}
+
+function outboundOf(outbound) {
+  if (outbound === null) return undefined;
+  if (typeof outbound === "function") return (request) => outbound(request);
+  if (typeof outbound.fetch === "function") return (request) => outbound.fetch(request);
+  throw new TypeError("globalOutbound is null, a function, or has one named fetch");
+}
+
+const markOf = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,0 +1,58 @@
+// Names of the codemode dialect: which a provider and a connector may have, and what a tool is called in the sandbox.
+
+const words = (text) => new Set(text.split(" "));
+
+const reservedWords = words(
+  "abstract arguments await boolean break byte case catch char class const continue debugger default delete do double else enum eval " +
+  "export extends false final finally float for function goto if implements import in instanceof int interface let long native new null " +
+  "package private protected public return short static super switch synchronized this throw throws transient true try typeof undefined " +
+  "var void volatile while with yield");
+
+const reservedNames = words(
+  "__dispatchers __connectors __logs __CODEMODE_BINARY_TAG __bytesToBase64 __base64ToBytes __encodeCodemodeValue __decodeCodemodeValue " +
+  "__stringifyForCodemode __parseForCodemode WorkerEntrypoint CodeExecutor Promise setTimeout Error console");
+
+/** The identifier that a tool has in the sandbox. */
+export function sanitizeToolName(name) {
+  const kept = name.replace(/[-.\s]/g, "_").replace(/[^\w$]/g, "");
+  if (kept === "") return "_";
+  if (/^\d/.test(kept)) return `_${kept}`;
+  return reservedWords.has(kept) ? `${kept}_` : kept;
+}
+
+/** The functions of a provider by their names in the sandbox, in a Map; a text says why there is none. */
+export function toolsOf({ name, fns }) {
+  const tools = new Map();
+  const raw = new Map();
+  for (const [key, fn] of Object.entries(fns)) {
+    const known = sanitizeToolName(key);
+    // An empty name that came before does not count, in the reference either.
+    if (raw.get(known)) return `Tool names "${raw.get(known)}" and "${key}" both sanitize to "${known}" in provider "${name}"`;
+    raw.set(known, key);
+    tools.set(known, fn);
+  }
+  return tools;
+}
+
+/** Why these providers and connectors cannot be, undefined when they can. */
+export function faultOf(providers, connectors) {
+  const seen = new Set();
+  for (const { name } of providers) {
+    const fault = faultOfName("Provider", name);
+    if (fault !== undefined) return fault;
+    if (seen.has(name)) return `Duplicate provider name "${name}"`;
+    seen.add(name);
+  }
+  for (const { name } of connectors) {
+    const fault = faultOfName("Connector", name);
+    if (fault !== undefined) return fault;
+    if (seen.has(name)) return `Duplicate name "${name}" (connector clashes with provider)`;
+    seen.add(name);
+  }
+  return undefined;
+}
+
+function faultOfName(what, name) {
+  if (reservedNames.has(name)) return `${what} name "${name}" is reserved`;
+  return /^[A-Za-z_$][\w$]*$/.test(name) ? undefined : `${what} name "${name}" is not a valid JavaScript identifier`;
+}

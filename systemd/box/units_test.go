@@ -528,6 +528,78 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// K3, K7: where a program's own limits and the pool's watch are out of reach, the kernel ends the worker at its unit's
+// MemoryMax: one program, and nobody else. On cgroup v2 systemd knows that it was for memory; on v1 it only sees a signal.
+func TestK3KernelEndsAMemoryBomb(t *testing.T) {
+	units(t, "executor-worker@.service", "[Service]\nMemoryMax=160M")
+	works(t)
+	pid := mainPID(t)
+	c := dial(t)
+	neighbour, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		for {
+			o, err := c.Execute(context.Background(), program("1 + 1"))
+			if err == nil {
+				err = o.Err()
+			}
+			if err != nil {
+				neighbour <- err
+				return
+			}
+			select {
+			case <-ended:
+				neighbour <- nil
+				return
+			default:
+			}
+		}
+	}()
+	r := program("console.log('before'); const a = []; for (;;) a.push(new Uint8Array(1 << 20).fill(1))")
+	r.Execute.Limits = protocol.Limits{HeapMiB: 512, BufferMiB: 512, SlackMiB: 1024, CPUMs: 60_000, WallMs: 60_000}
+	o, err := c.Execute(context.Background(), r)
+	close(ended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := protocol.MemoryLimit
+	if sh(t, "stat -fc %T /sys/fs/cgroup") != "cgroup2fs" {
+		want = protocol.WorkerCrashed
+	}
+	if !errors.Is(o.Err(), want) || len(o.Logs) != 1 {
+		t.Errorf("it ended with %v and %d lines, want %s and one", o.Err(), len(o.Logs), want)
+	}
+	t.Log(o.Err())
+	if err := <-neighbour; err != nil {
+		t.Errorf("its neighbour: %v", err)
+	}
+	if now := mainPID(t); now != pid {
+		t.Error("the service was started again")
+	}
+	works(t)
+	if out := sh(t, "systemctl --failed --plain --no-legend"); out != "" {
+		t.Error(out)
+	}
+}
+
+// K11: the layers that hold a worker are listed for the operator.
+func TestK11LayersAreListed(t *testing.T) {
+	units(t)
+	works(t)
+	var list struct {
+		Workers []struct{ Isolation []string }
+	}
+	text := operate(t, "/v1/workers")
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Workers) == 0 {
+		t.Fatalf("%v in %s", err, text)
+	}
+	for _, w := range list.Workers {
+		if len(w.Isolation) < 2 {
+			t.Errorf("a worker has the layers %q", w.Isolation)
+		}
+	}
+	t.Logf("%q", list.Workers[0].Isolation)
+}
+
 // The cage of a worker, seen from inside: no network, no other files, no privileges, its own user.
 func TestWorkersAreCaged(t *testing.T) {
 	units(t)

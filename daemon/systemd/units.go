@@ -26,6 +26,8 @@ const (
 	maxSnapshot = 16 << 20
 	// leaveGrace is what a unit whose process is gone, or whose channel ended, has to be gone before it is stopped.
 	leaveGrace = 2 * time.Second
+	// killGrace is what the manager has to kill a unit. The first time it may have to start polkit for that.
+	killGrace = 20 * time.Second
 	// resultGrace is how long the manager may take to say how a unit ended.
 	resultGrace = 2 * time.Second
 )
@@ -234,7 +236,7 @@ func (w *unit) Kill() {
 
 // stop asks the manager, and where it refuses the kernel, which only obeys between processes of one user.
 func (w *unit) stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), leaveGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), killGrace)
 	defer cancel()
 	if err := w.manager.kill(ctx, w.name); err != nil {
 		select {
@@ -257,7 +259,7 @@ func (w *unit) wait() {
 	w.killing.Wait()
 	_ = unix.Close(w.pidfd)
 	if w.ending.lingers(leaveGrace) {
-		ctx, cancel := context.WithTimeout(context.Background(), leaveGrace)
+		ctx, cancel := context.WithTimeout(context.Background(), killGrace)
 		defer cancel()
 		if err := w.manager.kill(ctx, w.name); err != nil {
 			w.log.Warn("worker's unit does not end", "error", err.Error())

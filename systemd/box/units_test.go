@@ -69,12 +69,16 @@ func ctx(t *testing.T) context.Context {
 	return c
 }
 
-func dial(t *testing.T) *client.Client {
+// dial opens a session; an emulated machine may take longer to start the service than a client waits.
+func dial(t *testing.T) (c *client.Client) {
 	t.Helper()
-	c, err := client.Dial(ctx(t), "unix:"+socketPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "a session opens", func() bool {
+		var err error
+		if c, err = client.Dial(ctx(t), "unix:"+socketPath); err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

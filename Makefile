@@ -44,7 +44,7 @@ test: build build-faulty ## run every test
 	@$(MAKE) --no-print-directory test-js
 
 test-js: build ## run the tests of packaging/npm on Node, Deno, Bun, workerd and, where there is one, Chromium (2 minutes)
-	cd packaging/npm && node --test test/*.test.mjs
+	cd packaging/npm && npm test --silent
 
 lint: setup ## check formatting, vet, staticcheck and that generated files are not committed
 	@.ci/lint

@@ -26,6 +26,7 @@ const taxonomy = {
   unsupported_protocol: [-32048, false, false],
   session_limit: [-32049, false, true],
   handle_unknown: [-32050, false, false],
+  session_unknown: [-32051, false, false],
   internal: [-32603, false, true],
   parse_error: [-32700, false, false],
   invalid_request: [-32600, false, false],

@@ -76,6 +76,11 @@ export class Execution {
     later(this.#request.onState, { state, ...(position && { position }) });
   }
 
+  /** Lets the program call: an execution that was not accepted begins again elsewhere. */
+  begin() {
+    this.#over = false;
+  }
+
   /** Takes back the calls that are open. */
   end() {
     this.#over = true;

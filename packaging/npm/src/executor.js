@@ -5,10 +5,12 @@ import { ExecutorError } from "./errors.js";
 import { Execution, settle } from "./execution.js";
 import { Session } from "./session.js";
 import { transportOf } from "./transport/index.js";
+import { pause } from "./wait.js";
 
 const defaults = {
   keepAliveMs: 15_000,
   connectTimeoutMs: 30_000,
+  maxSessionAgeMs: 60 * 60_000,
   cancelGraceMs: 10_000,
   maxMessageBytes: 32 << 20,
 };
@@ -19,8 +21,8 @@ const requestNames = [
   "fetch", "onLog", "onState", "signal",
 ];
 
-const firstWaitMs = 100;
-const longestWaitMs = 5000;
+/** Refusals that a service gives while it is coming or going, and that say when it may be asked again. */
+const passing = ["draining", "maintenance", "session_limit", "overloaded"];
 
 export class RemoteExecutor {
   #settings;
@@ -38,11 +40,7 @@ export class RemoteExecutor {
     for (const key of Object.keys(defaults)) {
       if (!(settings[key] > 0)) throw new TypeError(`option ${key} must be a positive number`);
     }
-    this.#settings = {
-      ...settings,
-      client: { name: options.name ?? "executord-js", version: "1" },
-      onDraining: (session) => this.#retire(session),
-    };
+    this.#settings = { ...settings, client: { name: options.name ?? "executord-js", version: "1" } };
     this.#open = transportOf({ ...settings, maxMessageBytes: 2 * settings.maxMessageBytes });
   }
 
@@ -64,8 +62,18 @@ export class RemoteExecutor {
   async #execute(request) {
     const execution = await Execution.of(request);
     const leave = anyOf(request.signal, this.#closing.signal);
-    const session = await unless(leave, this.#connected());
-    return settle(await this.#await(session, execution, leave));
+    const until = Date.now() + this.#settings.connectTimeoutMs;
+    for (let attempt = 0; ; attempt++) {
+      const session = await unless(leave, this.#connected());
+      try {
+        return settle(await this.#await(session, execution, leave));
+      } catch (error) {
+        // It was not accepted: another session may take it.
+        if (error.type !== "draining" || leave.aborted || Date.now() > until) throw error;
+        session.retire();
+        await pause(attempt, leave);
+      }
+    }
   }
 
   // The outcome says how a program that is being cancelled really ended, so it is waited for.
@@ -87,7 +95,6 @@ export class RemoteExecutor {
       leave.removeEventListener("abort", stop);
       clearTimeout(timer);
       outcome.catch(() => {});
-      if (session.draining && !session.busy) session.close();
     }
   }
 
@@ -106,21 +113,22 @@ export class RemoteExecutor {
 
   async #connected() {
     if (this.#closing.signal.aborted) throw closed();
-    if (this.#session !== undefined && !this.#session.ended && !this.#session.draining) return this.#session;
+    if (this.#session !== undefined && Date.now() - this.#session.began > this.#settings.maxSessionAgeMs) this.#session.retire();
+    if (this.#session !== undefined && !this.#session.ended && !this.#session.retired) return this.#session;
     this.#connecting ??= this.#connect().finally(() => (this.#connecting = undefined));
     return this.#connecting;
   }
 
   async #connect() {
     const until = Date.now() + this.#settings.connectTimeoutMs;
-    for (let wait = firstWaitMs; ; wait = Math.min(2 * wait, longestWaitMs)) {
+    for (let attempt = 0; ; attempt++) {
       try {
         const signal = anyOf(AbortSignal.timeout(Math.max(1, until - Date.now())), this.#closing.signal);
         return this.#adopt(await Session.open(this.#open, this.#settings, signal));
       } catch (error) {
-        const pause = Math.max(error.retryAfterMs ?? 0, wait * Math.random());
-        if (!this.#worthwhile(error) || Date.now() + pause > until) throw error;
-        await sleep(pause, this.#closing.signal);
+        const least = error.retryAfterMs ?? 0;
+        if (!this.#worthwhile(error) || Date.now() + least >= until) throw error;
+        await pause(attempt, this.#closing.signal, least);
       }
     }
   }
@@ -128,8 +136,7 @@ export class RemoteExecutor {
   // Where nobody ever was, nobody is waited for: the address may be wrong.
   #worthwhile(error) {
     if (this.#closing.signal.aborted) return false;
-    if (["draining", "maintenance", "session_limit", "overloaded"].includes(error.type)) return true;
-    return this.#wasConnected && error.type === "internal";
+    return passing.includes(error.type) || (this.#wasConnected && error.type === "internal");
   }
 
   #adopt(session) {
@@ -139,11 +146,6 @@ export class RemoteExecutor {
     session.gone.then(() => this.#sessions.delete(session));
     if (this.#closing.signal.aborted) session.close();
     return session;
-  }
-
-  // A session that drains finishes what it has; the next execute goes elsewhere.
-  #retire(session) {
-    if (!session.busy) session.close();
   }
 }
 
@@ -173,17 +175,5 @@ function unless(signal, promise) {
     if (signal.aborted) stop();
     signal.addEventListener("abort", stop);
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
-  });
-}
-
-function sleep(ms, signal) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms);
-    function done() {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    }
-    signal.addEventListener("abort", done);
   });
 }

@@ -5,7 +5,7 @@ export type ErrorType =
   | "exception" | "syntax" | "module" | "cpu_timeout" | "wall_timeout" | "total_timeout" | "memory_limit"
   | "result_too_large" | "result_unserializable" | "tool_limit" | "cancelled" | "worker_crashed" | "deadlock"
   | "invalid_params" | "invalid_code" | "invalid_provider" | "overloaded" | "queue_timeout" | "draining" | "maintenance"
-  | "unauthorized" | "unsupported_protocol" | "session_limit" | "handle_unknown" | "internal"
+  | "unauthorized" | "unsupported_protocol" | "session_limit" | "handle_unknown" | "session_unknown" | "internal"
   | "parse_error" | "invalid_request" | "unknown_method";
 
 export interface ErrorInfo {
@@ -186,8 +186,10 @@ export interface RemoteExecutorOptions {
   name?: string;
   /** The service is probed after so much silence, and lost after as much again. 15,000 unless given. */
   keepAliveMs?: number;
-  /** How long a lost connection is retried, and connecting may take. 30,000 unless given. */
+  /** How long connecting may take, with further attempts once there was a connection. 30,000 unless given. */
   connectTimeoutMs?: number;
+  /** A session makes way for another one at this age, once what runs in it has ended. An hour unless given. */
+  maxSessionAgeMs?: number;
   /** How long a cancelled execute waits for its outcome. 10,000 unless given. */
   cancelGraceMs?: number;
   /** One message to the service; its own may be twice as large. 32 MiB unless given. */
@@ -203,8 +205,9 @@ export interface ServerInfo {
 }
 
 /**
- * Runs programs on a remote executord. It connects when it is first used, connects again when the connection is lost, and
- * may be used by any number of callers at once. An idle one does not keep a process alive.
+ * Runs programs on a remote executord. It connects when it is first used, and again when the connection is lost: programs
+ * that run do not notice, within the time that the service keeps a session. When the service drains, further programs go to
+ * another session. Any number of callers may use one at once. An idle one does not keep a process alive.
  */
 export declare class RemoteExecutor {
   /** Throws a TypeError or an ExecutorError where the options make no sense; it does not connect yet. */

@@ -1,98 +1,98 @@
-// One connection to the service: JSON-RPC 2.0 both ways, and the executions that run over it.
+// One session of the service: JSON-RPC 2.0 both ways, and the executions that run in it.
 
 import { ExecutorError, refusal } from "./errors.js";
 import { Execution } from "./execution.js";
-import { parse } from "./values/json.js";
+import { Link, lost } from "./link.js";
 
-const protocolVersion = "1";
-const noMessage = 1008;
-
-/** Where a channel ended, as the error of everything that was under way. */
-const lost = (why) => new ExecutorError("internal", why ? `connection lost: ${why}` : "connection lost");
+const goingAway = 1001;
 
 export class Session {
-  #channel;
+  #link;
   #settings;
   #lastId = 0;
   #pending = new Map(); // requests by id
   #executions = new Map(); // by their own id
-  #heard = true;
   #timer;
+  #probing = false;
   #end;
 
-  /** draining: the service takes nothing new here. ended: the connection is gone. */
-  draining = false;
-  ended = false;
+  /** Takes nothing new: the service drains it, or another one took its place. */
+  retired = false;
 
-  /** Opens a session on a channel that open(signal) makes. settings are the checked options of the executor. */
+  /** Opens a session on channels that open(signal) makes. settings are the checked options of the executor. */
   static async open(open, settings, signal) {
-    const session = new Session(await open(signal), settings);
-    const abort = () => session.close();
-    signal.addEventListener("abort", abort);
+    const session = new Session(new Link(open, settings.client), settings);
     try {
-      session.opened = await session.request("session.open", { client: settings.client });
-      if (session.opened?.protocol !== protocolVersion) {
-        throw new ExecutorError("unsupported_protocol", `the service speaks version ${session.opened?.protocol} of the protocol, this client version ${protocolVersion}`);
-      }
+      session.opened = await session.#link.start(signal);
       return session;
     } catch (error) {
-      session.close();
+      clearInterval(session.#timer);
       throw error;
-    } finally {
-      signal.removeEventListener("abort", abort);
     }
   }
 
-  constructor(channel, settings) {
-    this.#channel = channel;
+  constructor(link, settings) {
+    this.#link = link;
     this.#settings = settings;
+    this.began = Date.now();
     this.gone = new Promise((resolve) => (this.#end = resolve));
-    channel.onMessage = (text) => this.#receive(text);
-    channel.onClose = (code, reason) => this.#closed(code, reason);
+    link.onMessage = (message) => this.#receive(message);
+    link.onEnd = (end) => this.#ended(end);
     this.#timer = setInterval(() => this.#keepAlive(), settings.keepAliveMs);
     this.#timer.unref?.();
   }
 
-  get busy() {
-    return this.#pending.size > 0;
-  }
-
-  request(method, params) {
-    if (this.ended) return Promise.reject(lost(""));
-    const id = ++this.#lastId;
-    const text = JSON.stringify({ jsonrpc: "2.0", id, method, params });
-    if (!this.#fits(text)) return Promise.reject(new ExecutorError("invalid_params", `the request has more than ${this.#settings.maxMessageBytes} bytes`));
-    return new Promise((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject });
-      if (this.#pending.size === 1) this.#channel.hold(true);
-      this.#channel.send(text);
-    });
-  }
-
-  notify(method, params) {
-    this.#channel.send(JSON.stringify({ jsonrpc: "2.0", method, params }));
+  get ended() {
+    return this.#link.ended;
   }
 
   /** Runs what execution asks for, and resolves to the outcome as the service sent it. */
   async execute(execution) {
     if (this.#executions.has(execution.id)) throw new ExecutorError("invalid_params", `execution ${execution.id} is running`, { field: "execution" });
     this.#executions.set(execution.id, execution);
+    execution.begin();
     try {
-      return await this.request("execute", execution.params);
+      return await this.#request("execute", execution.params);
     } finally {
       this.#executions.delete(execution.id);
       execution.end();
+      this.#closeWhenIdle();
     }
   }
 
   cancel(execution, reason) {
-    if (!this.ended) this.notify("cancel", { execution: execution.id, reason });
+    this.#notify("cancel", { execution: execution.id, reason });
   }
 
-  /** Ends the connection; what runs on it is cancelled by the service. */
+  /** Lets what runs end, and the session then. */
+  retire() {
+    this.retired = true;
+    this.#closeWhenIdle();
+  }
+
+  /** Ends the session; what runs is cancelled by the service. */
   close() {
-    this.#channel.hold(true); // until the service has closed too
-    this.#channel.close(1000, "");
+    this.#link.close();
+  }
+
+  #closeWhenIdle() {
+    if (this.retired && this.#executions.size === 0) this.close();
+  }
+
+  #request(method, params) {
+    if (this.ended) return Promise.reject(lost(1006, ""));
+    const id = ++this.#lastId;
+    const text = JSON.stringify({ jsonrpc: "2.0", id, method, params });
+    if (!this.#fits(text)) return Promise.reject(new ExecutorError("invalid_params", `the request has more than ${this.#settings.maxMessageBytes} bytes`));
+    return new Promise((resolve, reject) => {
+      this.#pending.set(id, { resolve, reject });
+      this.#link.hold(true);
+      this.#link.send(text);
+    });
+  }
+
+  #notify(method, params) {
+    this.#link.send(JSON.stringify({ jsonrpc: "2.0", method, params }));
   }
 
   #fits(text) {
@@ -103,44 +103,28 @@ export class Session {
   // The service is probed when it was silent, by a request that changes nothing: every runtime can do that, and none of
   // the web's shows pings.
   #keepAlive() {
-    if (this.#heard) {
-      this.#heard = false;
-      return;
+    if (this.#link.heard) {
+      this.#link.heard = this.#probing = false;
+    } else if (this.#probing) {
+      this.#probing = false;
+      this.#link.abandon("the service is silent");
+    } else {
+      this.#probing = true;
+      this.#request("cancel", { execution: "keep-alive" }).catch(() => {});
     }
-    if (this.probing) {
-      this.#channel.close(1001, "the service is silent");
-      this.#closed(1006, "the service is silent");
-      return;
-    }
-    this.probing = true;
-    this.request("cancel", { execution: "keep-alive" }).catch(() => {});
   }
 
-  #receive(text) {
-    this.#heard = true;
-    this.probing = false;
-    let message;
-    try {
-      message = parse(text);
-    } catch {
-      return this.#fault("the service sent what is no JSON");
-    }
-    if (message === null || typeof message !== "object" || message.jsonrpc !== "2.0") return this.#fault("the service sent what is no message");
-    if (typeof message.method === "string") return this.#called(message);
-    if ("result" in message || (message.error !== null && typeof message.error === "object")) return this.#answered(message);
-    this.#fault("the service sent what is no message");
-  }
-
-  #fault(why) {
-    this.#channel.close(noMessage, "that was no message of the protocol");
-    this.#closed(noMessage, why);
+  #receive(message) {
+    if (typeof message.method === "string") this.#called(message);
+    else if ("result" in message || (message.error !== null && typeof message.error === "object")) this.#answered(message);
+    else this.#link.fault("the service sent what is no message");
   }
 
   #answered({ id, result, error }) {
     const waiting = this.#pending.get(id);
     if (waiting === undefined) return; // nobody asked
     this.#pending.delete(id);
-    if (this.#pending.size === 0) this.#channel.hold(false);
+    if (this.#pending.size === 0) this.#link.hold(false);
     if (error === undefined) waiting.resolve(result);
     else waiting.reject(refusal(error));
   }
@@ -160,8 +144,8 @@ export class Session {
       case "execution.state":
         return execution?.stated(told);
       case "session.draining":
-        this.draining = true;
-        return this.#settings.onDraining(this);
+        this.#link.draining = true;
+        return this.retire();
     }
     if (id !== undefined) this.#answer(id, { error: { code: -32601, message: `this client has no method ${String(method).slice(0, 100)}` } });
   }
@@ -172,18 +156,16 @@ export class Session {
   }
 
   #answer(id, answer) {
-    if (this.ended || id === undefined) return;
-    let text = JSON.stringify({ jsonrpc: "2.0", id, ...answer });
-    if (!this.#fits(text)) text = JSON.stringify({ jsonrpc: "2.0", id, ...Execution.tooLarge });
-    this.#channel.send(text);
+    if (id === undefined) return;
+    const text = JSON.stringify({ jsonrpc: "2.0", id, ...answer });
+    this.#link.send(this.#fits(text) ? text : JSON.stringify({ jsonrpc: "2.0", id, ...Execution.tooLarge }));
   }
 
-  #closed(code, reason) {
-    if (this.ended) return;
-    this.ended = true;
+  // After the service drained the session, what has no answer was not accepted: it may be sent elsewhere.
+  #ended({ code, reason }) {
     clearInterval(this.#timer);
-    const why = reason || (code === 1006 ? "" : `close status ${code}`);
-    for (const { reject } of this.#pending.values()) reject(lost(why));
+    const error = this.#link.draining && code === goingAway ? new ExecutorError("draining", "the service is stopping") : lost(code, reason);
+    for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
     this.#end();
   }

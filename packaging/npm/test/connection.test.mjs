@@ -164,16 +164,15 @@ test("a service that is silent is lost", async () => {
 
 test("a session that drains finishes what it has, and new programs go to another", async () => {
   let sessions = 0;
-  let releaseFirst;
-  const secondRan = new Promise((resolve) => (releaseFirst = resolve));
+  let secondRan;
+  const release = new Promise((resolve) => (secondRan = resolve));
   await withScript(async (peer) => {
     const mine = ++sessions;
     const { id } = await peer.receive();
     if (mine === 1) {
-      peer.send({ method: "execution.state", params: { execution: "first", state: "running" } });
       peer.send({ method: "session.draining", params: { deadlineMs: 1000 } });
       peer.send({ method: "execution.log", params: { execution: "first", level: "log", time: 0, text: "draining" } });
-      await secondRan;
+      await release;
     }
     peer.send({ id, result: outcome(mine) });
     await answerAll(peer);
@@ -183,9 +182,46 @@ test("a session that drains finishes what it has, and new programs go to another
     const first = executor.execute({ code: "x", execution: "first", onLog: heard });
     await draining;
     assert.equal((await executor.execute({ code: "y" })).value, 2);
-    releaseFirst();
+    secondRan();
     assert.equal((await first).value, 1);
   });
+});
+
+test("what a draining session did not accept goes to another, once", async () => {
+  const got = [];
+  let sessions = 0;
+  await withScript(async (peer) => {
+    const mine = ++sessions;
+    const { id, params } = await peer.receive();
+    got.push([mine, params.code]);
+    if (mine === 1) {
+      peer.send({ method: "session.draining", params: { deadlineMs: 1000 } });
+      return peer.close(1001, "stopping");
+    }
+    if (mine === 2) return peer.send({ id, error: { code: -32045, message: "the service is stopping" } });
+    peer.send({ id, result: outcome("ran") });
+    await answerAll(peer);
+  }, async (executor) => {
+    assert.equal((await executor.execute({ code: "mine" })).value, "ran");
+    assert.deepEqual(got, [[1, "mine"], [2, "mine"], [3, "mine"]]);
+  });
+});
+
+test("a session makes way at its age", async () => {
+  let sessions = 0;
+  await withScript((peer) => (sessions++, answerAll(peer)), async (executor) => {
+    await executor.execute({ code: "1" });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await executor.execute({ code: "2" });
+    assert.equal(sessions, 2);
+  }, { maxSessionAgeMs: 10 });
+});
+
+test("an acknowledgement of what was not sent ends the session", async () => {
+  await withScript(async (peer) => {
+    await peer.receive();
+    peer.send({ method: "session.ack", params: { received: 2 } });
+  }, (executor) => fails(executor.execute({ code: "x" }), "internal", /no message/), { service: { opened: { session: "s", protocol: "1", server: { name: "script" }, resume: { token: "t", windowMs: 1000 } } } });
 });
 
 test("handshakes that are none", async () => {

@@ -215,21 +215,23 @@ test("after the service was restarted the next program finds it", async () => {
   const first = await startDaemon();
   const path = first.url.slice("unix:".length);
   const x = new RemoteExecutor({ url: first.url });
+  let second;
   try {
     assert.equal((await x.execute({ code: "1" })).value, 1);
-    const running = x.execute({ code: "await t.go(); for (;;);", providers: { t: { go: () => first.kill("SIGKILL") } } });
-    await fails(running, "internal", (e) => e.retryable && /connection lost/.test(e.message));
-    const next = x.execute({ code: "2" }); // waits for the service with back-off
-    const second = await startDaemon({ path });
-    try {
-      assert.equal((await next).value, 2);
-      assert.equal((await x.execute({ code: "3" })).value, 3);
-      await x.close();
-    } finally {
-      await second.stop();
-    }
+    const killed = new Promise((resolve) => {
+      const running = x.execute({ code: "await t.go(); for (;;);", providers: { t: { go: () => resolve([running, first.kill("SIGKILL")]) } } });
+      running.catch(() => {});
+    });
+    const [running] = await killed;
+    const next = x.execute({ code: "2" }).catch((error) => error);
+    await first.kill("SIGKILL");
+    second = await startDaemon({ path });
+    await fails(running, "internal", (e) => e.retryable && /connection lost/.test(e.message)); // the new service knows no such session
+    await next; // it was sent before that was known
+    assert.equal((await x.execute({ code: "3" })).value, 3);
   } finally {
     await x.close();
+    await second?.stop();
     await first.stop();
   }
 });

@@ -5,13 +5,21 @@ import test, { after, before } from "node:test";
 import { transportOf } from "../src/transport/index.js";
 import { startDaemon } from "./support/daemon.mjs";
 import { lines, root } from "./support/repository.mjs";
+import { wireTo } from "./support/wire.mjs";
 
 const folder = "ipc/protocol/conformance/testdata";
 const deadlineMs = 15_000;
 let daemon;
+let wire;
 
-before(async () => (daemon = await startDaemon()));
-after(() => daemon?.stop());
+before(async () => {
+  daemon = await startDaemon();
+  wire = await wireTo(daemon.url.slice("unix:".length));
+});
+after(async () => {
+  await wire?.close();
+  await daemon?.stop();
+});
 
 for (const file of readdirSync(root + folder)) {
   const script = lines(`${folder}/${file}`);
@@ -32,13 +40,21 @@ class Player {
 
   static async open() {
     const player = new Player();
-    player.channel = await transportOf({ url: daemon.url, maxMessageBytes: 64 << 20 })(AbortSignal.timeout(deadlineMs));
-    player.channel.onMessage = (text) => player.#push(JSON.parse(text));
-    player.channel.onClose = (code) => {
-      player.#ended = code;
-      player.#wake();
-    };
+    await player.#connect();
     return player;
+  }
+
+  // Nothing more is heard of the connection before.
+  async #connect() {
+    if (this.channel) Object.assign(this.channel, { onMessage() {}, onClose() {} });
+    this.#messages = [];
+    this.#ended = undefined;
+    this.channel = await transportOf({ url: wire.url, maxMessageBytes: 64 << 20 })(AbortSignal.timeout(deadlineMs));
+    this.channel.onMessage = (text) => this.#push(JSON.parse(text));
+    this.channel.onClose = (code) => {
+      this.#ended = code;
+      this.#wake();
+    };
   }
 
   #push(message) {
@@ -60,6 +76,8 @@ class Player {
   async play(line) {
     if (line.send !== undefined) return this.channel.send(JSON.stringify(this.#fill(line.send)));
     if (line.sendText !== undefined) return this.channel.send(line.sendText);
+    if (line.reconnect !== undefined) wire.cut();
+    if (line.reconnect !== undefined || line.connect !== undefined) return this.#connect();
     if (line.close !== undefined) return this.channel.close(line.close);
     if (line.ignore !== undefined) {
       for (const method of line.ignore) this.#ignored.add(method);

@@ -1,10 +1,11 @@
 // What test/peers/package-lock.json names, installed once into the user's cache. Nothing of it is in the repository, and no
-// script of a package runs.
+// script of a package runs. Run by itself it only installs, so that the test files, each a process, find all there.
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cp, mkdir, mkdtemp, readFile, rename, rm, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { packageRoot } from "./repository.mjs";
 
@@ -49,3 +50,5 @@ export async function program(name) {
   };
   return join(modules, paths[name]);
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await packages();

@@ -1,6 +1,6 @@
 // workerd with one worker, made of modules as they are in the repository.
 import { spawn } from "node:child_process";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { packageRoot } from "./repository.mjs";
@@ -8,10 +8,12 @@ import { program } from "./packages.mjs";
 
 /**
  * Starts workerd with the module text as the worker, which may import "src/…" and "test/…" of the package and what modules
- * names by path. ask(body) posts to the worker and resolves to its answer.
+ * names by path. more are further fields of the worker in the configuration, which has a service "disk". ask(body) posts to
+ * the worker and resolves to its answer.
  */
-export async function startWorkerd(text, { port, modules = {}, bindings = "", flags = '"nodejs_compat"', services = "", extra = "" }) {
+export async function startWorkerd(text, { port, modules = {}, flags = '"nodejs_compat"', more = "" }) {
   const folder = await mkdtemp(join(tmpdir(), "executord-workerd-"));
+  await mkdir(join(folder, "disk"));
   await writeFile(join(folder, "worker.mjs"), text);
   const files = (await readdir(join(packageRoot, "src"), { recursive: true })).filter((name) => name.endsWith(".js")).map((name) => join("src", name));
   const list = [["worker.mjs", join(folder, "worker.mjs")], ...[...files, "test/support/portable.mjs"].map((name) => [name, join(packageRoot, name)]), ...Object.entries(modules)];
@@ -19,14 +21,15 @@ export async function startWorkerd(text, { port, modules = {}, bindings = "", fl
   await writeFile(join(folder, "config.capnp"), `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   sockets = [(name = "asked", address = "127.0.0.1:${port}", http = (), service = "main")],
-  services = [(name = "main", worker = .main), (name = "internet", network = (allow = ["private", "public", "local"]))${services}],
+  services = [(name = "main", worker = .main), (name = "internet", network = (allow = ["private", "public", "local"])), (name = "disk", disk = (path = "${folder}/disk", writable = true))],
 );
 const main :Workerd.Worker = (
   modules = [
     ${listed}
   ],
   compatibilityDate = "2026-01-01",
-  compatibilityFlags = [${flags}],${bindings && `\n  bindings = [${bindings}],`}${extra}
+  compatibilityFlags = [${flags}],
+  ${more}
 );
 `);
   const child = spawn(await program("workerd"), ["serve", "--experimental", "--import-path", "/", join(folder, "config.capnp")], { stdio: ["ignore", "pipe", "pipe"] });

@@ -1,0 +1,129 @@
+// Sessions that outlive their connections, against a real service over a wire that is cut.
+import assert from "node:assert/strict";
+import test, { after, before } from "node:test";
+import { ExecutorError, RemoteExecutor } from "../src/index.js";
+import { startDaemon } from "./support/daemon.mjs";
+import { wireTo } from "./support/wire.mjs";
+
+let daemon;
+before(async () => (daemon = await startDaemon()));
+after(() => daemon?.stop());
+
+async function withWire(use, service = daemon) {
+  const wire = await wireTo(service.url.slice("unix:".length));
+  const executor = new RemoteExecutor({ url: wire.url });
+  try {
+    await use(executor, wire);
+  } finally {
+    await executor.close();
+    await wire.close();
+  }
+}
+
+test("a program and its tool outlive their connection", async () => {
+  await withWire(async (executor, wire) => {
+    let calls = 0;
+    const go = async () => {
+      calls++;
+      wire.cut();
+      return "answer";
+    };
+    const { value, logs } = await executor.execute({ code: "console.log('a'); const r = await t.go(); console.log('b'); r", providers: { t: { go } } });
+    assert.deepEqual([value, calls, logs.map(({ text }) => text)], ["answer", 1, ["a", "b"]]);
+  });
+});
+
+test("every call is made once and in order, however often the wire is cut", async () => {
+  await withWire(async (executor, wire) => {
+    const seen = [];
+    const heard = [];
+    let random = 7;
+    let cuts = 0;
+    const cut = setInterval(() => {
+      if (wire.open > 0) cuts++;
+      wire.cut();
+    }, 15);
+    try {
+      const programs = [1, 2].map((p) => executor.execute({
+        code: `let sum = 0; for (let i = 0; i < 150; i++) { console.log(i); sum += await t.twice(${p}, i, 'x'.repeat(i * 20)); } sum`,
+        form: "script",
+        providers: { t: { twice: async (program, i, text) => {
+          seen.push([program, i, text.length]);
+          random = (random * 48271) % 2147483647;
+          if (random % 5 === 0) await new Promise((resolve) => setTimeout(resolve, random % 7));
+          return 2 * i;
+        } } },
+        onLog: ({ text }) => heard.push([p, Number(text)]),
+      }));
+      const values = (await Promise.all(programs)).map(({ value }) => value);
+      assert.deepEqual(values, [150 * 149, 150 * 149]);
+      assert.ok(cuts > 2, `cut ${cuts} times`);
+    } finally {
+      clearInterval(cut);
+    }
+    for (const p of [1, 2]) {
+      assert.deepEqual(seen.filter(([program]) => program === p), Array.from({ length: 150 }, (_, i) => [p, i, i * 20]));
+      assert.deepEqual(heard.filter(([program]) => program === p), Array.from({ length: 150 }, (_, i) => [p, i]));
+    }
+  });
+});
+
+test("what is sent while there is no connection arrives", async () => {
+  await withWire(async (executor, wire) => {
+    await executor.execute({ code: "1" });
+    wire.down = true;
+    wire.cut();
+    while (wire.open > 0) await new Promise(setImmediate);
+    const later = executor.execute({ code: "t.echo('later')", providers: { t: { echo: (x) => x } } });
+    setTimeout(() => (wire.down = false), 300);
+    assert.equal((await later).value, "later");
+  });
+});
+
+test("where the service keeps no sessions, a lost connection is the end", async () => {
+  const forgetful = await startDaemon({ flags: ["--resume-window", "0s"] });
+  try {
+    await withWire(async (executor, wire) => {
+      const ended = executor.execute({ code: "await t.go(); for (;;);", providers: { t: { go: wire.cut } } });
+      await assert.rejects(ended, (error) => error instanceof ExecutorError && error.type === "internal" && error.retryable && /connection lost/.test(error.message));
+      assert.equal((await executor.execute({ code: "2" })).value, 2);
+    }, forgetful);
+  } finally {
+    await forgetful.stop();
+  }
+});
+
+test("a service that stops lets programs end, also over a wire that is cut", async () => {
+  const stopping = await startDaemon();
+  try {
+    await withWire(async (executor, wire) => {
+      let stopped;
+      const stop = async () => {
+        stopped = stopping.kill("SIGTERM");
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        wire.cut();
+        return "stopping";
+      };
+      assert.equal((await executor.execute({ code: "await t.stop()", providers: { t: { stop } } })).value, "stopping");
+      await stopped;
+    }, stopping);
+  } finally {
+    await stopping.stop();
+  }
+});
+
+test("close ends a session whose connection is gone", async () => {
+  const left = await startDaemon();
+  try {
+    await withWire(async (executor, wire) => {
+      await executor.execute({ code: "1" });
+      wire.down = true;
+      wire.cut();
+      while (wire.open > 0) await new Promise(setImmediate);
+      await executor.close();
+    }, left);
+  } finally {
+    await left.kill("SIGKILL"); // it would wait for the client to come back
+    await left.stop();
+  }
+});

@@ -83,6 +83,3 @@ func manOf(n *kong.Node) manCommand {
 	}
 	return c
 }
-
-// The man page is free of what its formatters complain about.
-func TestManPageIsClean(t *testing.T) { roff.Check(t, manFile) }

@@ -50,7 +50,7 @@ lint: setup ## check formatting, vet, staticcheck and that generated files are n
 	@.ci/lint
 
 format: setup ## format the Go sources
-	$(GO) tool gofumpt -w cmd daemon ipc sandbox systemd
+	$(GO) tool gofumpt -w cmd daemon ipc man packaging sandbox systemd
 
 bench: build ## print CPU and wall time per execution, what restoring costs beside the bare engine, first touches, and bench-peers
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 200x ./daemon/e2e
@@ -74,8 +74,8 @@ wpt: build $(if $(SERVER),build-faulty) ## run web-platform-tests of the tree WP
 	@test -n '$(WPT)' || { $(GO) run ./cmd/wpt lay --help; exit 2; }
 	$(GO) run ./cmd/wpt run --wpt '$(WPT)' --areas '$(AREAS)' $(if $(SERVER),--server '$(SERVER)' --worker bin/executor-worker-faulty,--worker bin/executor-worker) $(ARGS)
 
-package: build ## build a deb and an rpm in dist/ (ARCH=arm64 BIN=folder for binaries made elsewhere)
-	packaging/build '$(ARCH)'
+package: $(if $(BIN),setup,build) ## build a deb and an rpm in dist/ (ARCH=arm64 BIN=FOLDER for binaries that were made elsewhere)
+	BIN='$(BIN)' packaging/build '$(ARCH)'
 
 check-systemd: build ## install, upgrade and use the packages under a real systemd (as root; BOX=qemu has a kernel of its own; ARGS=-test.run=B1 narrows it)
 	systemd/box/run '$(BOX)' $(ARGS)

@@ -19,8 +19,9 @@ const maxThrownText = 64 << 10
 // toolCall checks one call of the program's and lets it be answered on a goroutine of its own. The error is a
 // violation.
 func (r *run) toolCall(c worker.ToolCall) error {
-	if err := protocol.Check(c.Args, bounds(math.MaxInt, 1, r.limits)); err != nil { // the frame bounds its length
-		return violationf("arguments of a tool call: %v", err)
+	tooMuch, err := r.checkArguments(c.Args)
+	if err != nil {
+		return err
 	}
 	if args := bytes.TrimLeft(c.Args, " \t\r\n"); args[0] != '[' {
 		return violationf("arguments of a tool call that are no array")
@@ -28,6 +29,9 @@ func (r *run) toolCall(c worker.ToolCall) error {
 	call, refused, err := r.admitCall(c)
 	if err != nil || call == nil {
 		return err
+	}
+	if refused == nil {
+		refused = tooMuch
 	}
 	ctx := r.trace.tool(r.ctx, call)
 	switch {
@@ -40,6 +44,19 @@ func (r *run) toolCall(c worker.ToolCall) error {
 		go r.call(ctx, c, call)
 	}
 	return nil
+}
+
+// checkArguments lets the call fail, as the worker should have, where the limits on values are passed. The error is a
+// violation.
+func (r *run) checkArguments(args []byte) (tooMuch *protocol.ThrownError, violation error) {
+	err := protocol.Check(args, bounds(math.MaxInt, 1, r.limits)) // the frame bounds its length
+	switch {
+	case overBound(err):
+		return throw("TypeError", "the arguments are nested deeper than %d levels, or have more than %d parts", r.limits.ValueDepth, r.limits.ValueParts), nil
+	case err != nil:
+		return nil, violationf("arguments of a tool call: %v", err)
+	}
+	return nil, nil
 }
 
 // start hands a call to a host that answers later.

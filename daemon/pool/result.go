@@ -3,6 +3,7 @@ package pool
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/worker"
@@ -41,7 +42,11 @@ func checkResult(m worker.Result, l protocol.Limits, cancelled bool) (protocol.V
 		if int64(len(m.Value)) > l.ResultBytes {
 			return nil, nil, overLimit(protocol.ResultTooLarge, "result of %d bytes", len(m.Value))
 		}
-		if err := protocol.Check(m.Value, bounds(l.ResultBytes, 1, l)); err != nil {
+		err := protocol.Check(m.Value, bounds(l.ResultBytes, 1, l))
+		switch {
+		case overBound(err):
+			return nil, nil, overLimit(protocol.ResultUnserializable, "result: %v", err)
+		case err != nil:
 			return nil, nil, violationf("result: %v", err)
 		}
 		return m.Value, nil, nil
@@ -60,6 +65,12 @@ func checkResult(m worker.Result, l protocol.Limits, cancelled bool) (protocol.V
 		return nil, nil, violationf("an error of a result has fields that are not the worker's to fill")
 	}
 	return nil, fault, nil
+}
+
+// overBound tells that a text is more than its bounds allow, as far as it was read.
+func overBound(err error) bool {
+	var fault *protocol.TextError
+	return errors.As(err, &fault) && fault.Fault == protocol.OverBound
 }
 
 // readError reads an error that has only known fields.

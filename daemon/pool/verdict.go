@@ -69,6 +69,8 @@ func stopped(t protocol.Type, l protocol.Limits) *verdict {
 		v.message = fmt.Sprintf("the program made more than its %d tool calls (%d at once), or its %d fetches", l.ToolCalls, l.ToolCallsInFlight, l.Fetches)
 	case protocol.ResultTooLarge:
 		v.message = fmt.Sprintf("result is larger than %d bytes", l.ResultBytes)
+	case protocol.ResultUnserializable:
+		v.message = fmt.Sprintf("result is nested deeper than %d levels, or has more than %d parts", l.ValueDepth, l.ValueParts)
 	case protocol.MemoryLimit:
 		v.message = fmt.Sprintf("the program needed more memory than its %d MiB of heap and %d MiB of buffers", l.HeapMiB, l.BufferMiB)
 	}

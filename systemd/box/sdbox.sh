@@ -4,6 +4,7 @@
 #
 #   sdbox.sh deps   nspawn|qemu|all        apt-get install what a box needs
 #   sdbox.sh rootfs OUT.tar [PKG...]       make the Debian root (once; cache it)
+#   sdbox.sh check  nspawn|qemu            say why this machine cannot run that box (77)
 #   sdbox.sh kernel DIR                    fetch kernel + busybox for qemu into DIR
 #   sdbox.sh nspawn ROOT.tar SHARE         fast: namespaces, host kernel, cgroup v1
 #   sdbox.sh qemu   ROOT.tar SHARE KDIR    slow: own kernel, pure cgroup v2, TCG
@@ -12,7 +13,7 @@
 # copied to /box/in inside and run as root (cwd /box/in, BOX=nspawn|qemu,
 # BOX_OUT=/box/out) once the machine is up. Its output streams to our stdout,
 # its exit code becomes ours, what it leaves in $BOX_OUT comes back in SHARE/out.
-# Every box is thrown away afterwards.
+# Every box is thrown away afterwards. 77: this machine cannot run that box.
 #
 # Environment: TMPDIR (scratch; tmpfs is fastest), BOX_TIMEOUT (seconds, 900),
 # BOX_CPUS (2), BOX_MEM (MiB for qemu, 2048), BOX_DEBUG=1 (keep boot messages).
@@ -21,6 +22,7 @@ umask 022
 : "${TMPDIR:=/tmp}" "${BOX_TIMEOUT:=900}" "${BOX_CPUS:=2}" "${BOX_MEM:=2048}" "${BOX_DEBUG:=}"
 base_pkgs=systemd,systemd-sysv,dbus,libpam-systemd,libnss-systemd,procps,iproute2,tzdata
 die() { echo "sdbox: $*" >&2; exit 125; }
+cannot() { echo "sdbox: this machine cannot run $*" >&2; exit 77; } # nothing is wrong but the machine
 note() { [ -z "$BOX_DEBUG" ] || echo "sdbox: $* [$SECONDS s]" >&2; }
 
 cmd_deps() {
@@ -123,19 +125,19 @@ ExecStopPost=/bin/sh -c 'echo \$EXIT_CODE \$EXIT_STATUS >/box/out/.rc; journalct
 U
 }
 
-# What this machine lacks for nspawn is said at once.
-can_nspawn() {
+cmd_check() { # nspawn|qemu: what this machine lacks for a box
   local why=
+  [ "$1" = nspawn ] || return 0
   if [ "$(id -u)" != 0 ]; then why='it takes root'
   elif ! command -v systemd-nspawn >/dev/null; then why='systemd-nspawn is not installed (sdbox.sh deps nspawn)'
   elif ! unshare --mount --pid --fork --cgroup true 2>/dev/null; then why='this process may make no namespaces (a container without privileges?)'
   elif ! grep -qE '^[0-9]+:[a-z]' /proc/self/cgroup; then why='the control groups are not mounted as hierarchies of version 1'
   fi
-  [ -z "$why" ] || die "this machine cannot run nspawn: $why. The other box needs none of that: qemu"
+  [ -z "$why" ] || cannot "nspawn: $why. The other box needs none of that: qemu"
 }
 
 cmd_nspawn() { # ROOT.tar SHARE
-  can_nspawn
+  cmd_check nspawn
   local tar=$1 share; share=$(cd "$2" && pwd)
   [ -x "$share/run" ] || die "no executable $share/run"
   local id=sdbox-$$ rc=0 ctl path mnt d c
@@ -164,7 +166,7 @@ I
       for c in cpus mems; do cat "$mnt${path%/}/cpuset.$c" >"$d/cpuset.$c"; done
     fi
   done </proc/self/cgroup
-  [ ${#groups[@]} -gt 0 ] || die "no cgroup v1/hybrid hierarchy under /sys/fs/cgroup; use qemu"
+  [ ${#groups[@]} -gt 0 ] || cannot "nspawn: there is no cgroup hierarchy of version 1 under /sys/fs/cgroup. The other box needs none: qemu"
 
   cat "$w/root/box/fifo" & local catter=$!
   exec 9<>"$w/root/box/fifo" # keeps the fifo open until the box has ended
@@ -224,6 +226,6 @@ collect() { # OUTDIR SHARE BOXRC LOG
 }
 
 case ${1:-} in
-  deps|rootfs|kernel|nspawn|qemu) c=$1; shift; "cmd_$c" "$@" ;;
+  deps|check|rootfs|kernel|nspawn|qemu) c=$1; shift; "cmd_$c" "$@" ;;
   *) sed -n '2,/^set -/{/^#/p}' "$0"; exit 2 ;;
 esac

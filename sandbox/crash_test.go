@@ -146,7 +146,6 @@ func TestFaultsOfGoRemainGos(t *testing.T) {
 	}{
 		{"nil", 2, "panic: runtime error: invalid memory address or nil pointer dereference"},
 		{"panic", 2, "panic: fault"},
-		{"kill", -int(syscall.SIGKILL), ""},
 		{"exit", 3, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -12,7 +12,9 @@ package sandbox
 // #include <unistd.h>
 // #define FAULT static __attribute__((noinline)) void
 // FAULT fault_segv(void) { volatile int* p = (int*)8; *p = 1; }
-// FAULT fault_bus(void) { volatile int* p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, memfd_create("empty", 0), 0); (void)*p; }
+// static volatile int* empty_file;
+// __attribute__((constructor)) static void map_empty_file(void) { empty_file = mmap(NULL, 4096, PROT_READ, MAP_SHARED, memfd_create("empty", 0), 0); }
+// FAULT fault_bus(void) { (void)*empty_file; }
 // FAULT fault_call(void) { void (*volatile f)(void) = (void (*)(void))16; f(); __asm__(""); }
 // FAULT fault_ill(void) {
 // #if defined(__x86_64__)
@@ -56,11 +58,20 @@ import (
 	"syscall"
 
 	"github.com/executord/executord/ipc/worker"
+	"github.com/executord/executord/sandbox/confine"
+	"github.com/executord/executord/sandbox/confine/calls"
 )
 
 // onLog makes a worker of this build die when a program prints "fault:NAME", after that line was sent: the suite's
-// way to native crashes. After "fault:later" it dies while the program goes on. It is never part of a package.
+// way to native crashes. After "fault:later" it dies while the program goes on. "attack:NAME" is for attacks_on.go. It is
+// never part of a package.
 func onLog(e *execution, text string) {
+	if name, ok := strings.CutPrefix(text, "attack:"); ok {
+		e.console.flush()
+		e.flush()
+		e.console.print("log", attack(name), 0)
+		return
+	}
 	name, ok := strings.CutPrefix(text, "fault:")
 	if !ok {
 		return
@@ -88,16 +99,12 @@ func onLog(e *execution, text string) {
 		C.fault_check()
 	case "later":
 		C.fault_later()
-	case "kill":
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "exit":
 		C._exit(3)
 	case "spin":
 		C.spin()
 	case "fill":
 		C.fill()
-	case "stop":
-		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	case "garbage":
 		syscall.Write(3, []byte("\xff\xff\xff\xffgarbage"))
 	case "panic":
@@ -106,6 +113,18 @@ func onLog(e *execution, text string) {
 		var nobody *execution
 		nobody.request.ID++
 	}
+}
+
+// seal is the last step of confinement. Where the arguments of this build end with "unsealed" it does nothing, so that
+// tests see what stands without it, and with "logging" it refuses nothing, so that the list of system calls can be made.
+func seal() confine.Outcome {
+	switch os.Args[len(os.Args)-1] {
+	case "unsealed":
+		return confine.Outcome{Missing: []string{worker.LayerSeccomp + ": the test wants it so"}}
+	case "logging":
+		return confine.Seal(calls.Log)
+	}
+	return confine.Seal(calls.Kill)
 }
 
 // baseURL gives a worker of this build the program's name as the base of relative addresses, where it is one: the suite

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/executord/executord/ipc/worker"
+	"github.com/executord/executord/sandbox/confine"
 )
 
 // dataSlack is what a program may make the process map beyond what may be resident: the pool's ending is kinder, and this
@@ -22,8 +23,7 @@ type memory struct {
 }
 
 func openMemory() *memory {
-	m := &memory{}
-	m.statm, _ = os.Open("/proc/self/statm") // absent in some cages: then heartbeats say 0 and rlimits stay off
+	m := &memory{statm: confine.Statm()} // absent in some cages: then heartbeats say 0 and rlimits stay off
 	_, m.idle = m.read()
 	return m
 }

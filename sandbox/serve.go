@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	goruntime "runtime"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/worker"
+	"github.com/executord/executord/sandbox/confine"
 	"github.com/executord/executord/sandbox/entry"
 	"github.com/executord/executord/sandbox/runtime"
 	"github.com/executord/executord/sandbox/v8"
@@ -68,10 +68,10 @@ func Serve(conn *worker.Conn, socket *worker.Socket, snapshot []byte) error {
 		}
 	}
 	s.services = loadParts(caches)
-	if err := s.conn.Send(worker.Hello{Version: worker.Version, PID: uint32(os.Getpid()), Engine: v8.Version(), Layers: layers()}); err != nil {
+	if err := s.warm(); err != nil {
 		return err
 	}
-	if err := s.warm(); err != nil {
+	if err := s.greet(seal()); err != nil {
 		return err
 	}
 	go s.beat()
@@ -94,6 +94,15 @@ func (s *server) warm() error {
 		return err
 	}
 	s.memory = openMemory()
+	return nil
+}
+
+// greet tells the parent who is there, confined how, and that it can have work.
+func (s *server) greet(confined confine.Outcome) error {
+	hello := worker.Hello{Version: worker.Version, PID: uint32(os.Getpid()), Engine: v8.Version(), Layers: confined.Layers, Missing: confined.Missing}
+	if err := s.conn.Send(hello); err != nil {
+		return err
+	}
 	return s.conn.Send(worker.Ready{Restore: s.restored})
 }
 
@@ -295,6 +304,3 @@ func (s *server) beat() {
 		}
 	}
 }
-
-// layers lists the isolation in force, for the operator.
-func layers() []string { return []string{"process", goruntime.GOOS + "/" + goruntime.GOARCH} }

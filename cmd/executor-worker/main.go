@@ -10,6 +10,7 @@ import (
 
 	"github.com/executord/executord/cmd/internal/goruntime"
 	"github.com/executord/executord/sandbox"
+	"github.com/executord/executord/sandbox/confine"
 	"github.com/executord/executord/sandbox/v8"
 )
 
@@ -44,7 +45,7 @@ func run(channel, snapshot int, makeSnapshot, unit, version bool) error {
 		_, err = os.Stdout.Write(file)
 		return err
 	}
-	goruntime.Relax()
+	confine.Punctual()
 	goruntime.Headroom(32 << 20)
 	if unit {
 		return sandbox.RunUnit()

@@ -81,6 +81,7 @@ func (m *Hello) fields(c *coder) {
 	c.uint32(&m.PID)
 	c.text(&m.Engine)
 	c.texts(&m.Layers, maxLayers)
+	c.texts(&m.Missing, maxLayers)
 }
 
 func (m *Ready) fields(c *coder) {

@@ -26,7 +26,7 @@ var samples = []Message{
 	ToolResult{ID: 7, Call: 1, OK: true, Value: []byte(`"é"`)},
 	ToolResult{ID: 7, Call: 2, Value: []byte(`{"message":"no"}`)},
 	Cancel{ID: 7, Reason: "caller left"},
-	Hello{Version: Version, PID: 42, Engine: "13.6", Layers: []string{"seccomp", "landlock"}},
+	Hello{Version: Version, PID: 42, Engine: "13.6", Layers: []string{"seccomp", "no-dump"}, Missing: []string{"landlock: function not implemented"}},
 	Ready{Restore: 3 * time.Millisecond},
 	Heartbeat{ID: 7, RSSBytes: 1 << 30, HeapBytes: 1 << 20, CPU: time.Second, Wall: time.Hour},
 	ToolCall{ID: 7, Call: 1, Provider: "db", Path: []string{"users", "get"}, Args: []byte(`[1]`)},

@@ -3,7 +3,7 @@ package worker
 import "time"
 
 // Version of the worker contract. Parent and worker must have the same.
-const Version = 3
+const Version = 4
 
 // Message is one frame of the contract. The concrete types below are all there are.
 type Message interface{ kind() kind }
@@ -92,12 +92,13 @@ type Cancel struct {
 	Reason string
 }
 
-// Hello is the worker's first frame.
+// Hello is the worker's first frame, but for a LastWord. The worker has confined itself by then.
 type Hello struct {
 	Version uint32
-	PID     uint32
+	PID     uint32   // in the worker's own namespace
 	Engine  string   // version of V8
-	Layers  []string // isolation layers in force, for status
+	Layers  []string // the layers of isolation that the worker put in force, by name
+	Missing []string // those that it could not, each as "NAME: REASON"
 }
 
 // Ready says that an isolate is restored and the worker takes an Execute. It follows Hello and each Result.

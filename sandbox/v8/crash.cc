@@ -291,11 +291,25 @@ void OnRoom(void (*f)()) {
 
 // ---- the end
 
+// Die ends the process by sig. The first process of a pid namespace cannot be ended by signals of its own
+// (pid_namespaces(7)); it exits with the status by which shells, and the pool, mean the signal.
+void Die(int sig) {
+  if (getpid() == 1) _exit(128 + sig);
+  syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), sig);
+}
+
+int ending;  // the signal that the process ends by
+
 // EndBy lets sig end the process within a second, whatever happens: through another thread, for it may be blocked here.
 void EndBy(int sig) {
+  ending = sig;
   sigevent event{};
   event.sigev_notify = SIGEV_SIGNAL;
   event.sigev_signo = sig;
+  if (getpid() == 1) {
+    event.sigev_signo = SIGALRM;
+    Handle(SIGALRM, [](int, siginfo_t*, void*) { Die(ending); });
+  }
   itimerspec second{};
   second.it_value.tv_sec = 1;
   int timer;
@@ -335,7 +349,7 @@ void OnFault(int sig, siginfo_t* info, void* context) {
   WalkFrom(at);
   OnRoom(PrintStack);
   AwaitWriter();
-  syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), sig);
+  Die(sig);
 }
 
 // OnForwarded is called by Go's handler. The instruction faults again when it returns, and then no frames of Go, which
@@ -344,14 +358,14 @@ void OnForwarded(int sig, siginfo_t*, void*) { Handle(sig, OnFault); }
 
 // Go turns these faults into panics of its own code. Those outside of it, it forwards to handlers that were there before
 // it started (os/signal, "Go programs that use cgo or SWIG"), as constructors are.
-__attribute__((constructor)) void CatchBeforeGo() {
+__attribute__((constructor(200))) void CatchBeforeGo() {
+  FindSymbols();  // a worker has no files by the time Go starts
   for (int sig : {SIGSEGV, SIGBUS, SIGFPE}) Handle(sig, OnForwarded);
 }
 
 }  // namespace
 
 void CatchFaults() {
-  FindSymbols();
   dl_iterate_phdr(FindText, nullptr);
   // Go would end the process by exit status 2 and needs none of these itself.
   for (int sig : {SIGILL, SIGTRAP, SIGABRT}) Handle(sig, OnFault);

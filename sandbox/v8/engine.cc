@@ -181,20 +181,33 @@ void InstallDeathHandlers(v8::Isolate::CreateParams* p) {
   p->fatal_error_callback = OnFatal;
 }
 
+namespace {
+
+// StackEnd is the lowest address of the calling thread's stack.
+uintptr_t StackEnd() {
+  pthread_attr_t attr;
+  void* base = nullptr;
+  size_t size = 0;
+  pthread_getattr_np(pthread_self(), &attr);
+  pthread_attr_getstack(&attr, &base, &size);
+  pthread_attr_destroy(&attr);
+  return reinterpret_cast<uintptr_t>(base);
+}
+
+// For the main thread that takes /proc, which a worker has no more when Go starts.
+uintptr_t main_end = 0;
+__attribute__((constructor(200))) void AskBeforeGo() { main_end = StackEnd(); }
+
+}  // namespace
+
 void SetStackLimit(v8::Isolate* iso, size_t bytes) {
   // An isolate keeps the limit of the thread that made it; on another thread every call would overflow at once. The
   // limit leaves room for C++ frames below JavaScript's (checked on V8 13.6).
   constexpr uintptr_t kReserve = 160 * 1024;
   static thread_local uintptr_t top = 0, bottom = 0;
   if (top == 0) {
-    pthread_attr_t attr;
-    void* base = nullptr;
-    size_t size = 0;
-    pthread_getattr_np(pthread_self(), &attr);
-    pthread_attr_getstack(&attr, &base, &size);
-    pthread_attr_destroy(&attr);
     top = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-    bottom = reinterpret_cast<uintptr_t>(base) + kReserve;
+    bottom = (gettid() == getpid() ? main_end : StackEnd()) + kReserve;
   }
   iso->SetStackLimit(std::max(top - bytes, bottom));
 }

@@ -14,7 +14,7 @@ func poolConfig(s *settings.Settings, log *slog.Logger) (pool.Config, error) {
 	c.Workers, c.Spares, c.Queue, c.QueuePerIdentity, c.QueueTimeout = s.Workers, s.Spares, s.Queue, s.QueueShare, s.QueueTimeout
 	c.WorkerMaxExecutions, c.WorkerMaxAge, c.HeartbeatTimeout = s.WorkerRuns, s.WorkerMaxAge, s.HeartbeatTimeout
 	c.Limits, c.MaxLimits = s.Default.Protocol(), s.Max.Protocol()
-	c.Logger = log
+	c.RequireLayers, c.Logger = s.RequireLayers, log
 	var err error
 	if c.Direct, err = s.Egress.Fetch(); err != nil {
 		return c, err

@@ -131,9 +131,6 @@ func totals(t pool.Totals) Totals {
 
 func outcomeOf(t protocol.Type) string { return cmp.Or(string(t), OK) }
 
-// processLayer is the isolation that every launcher gives: a process for the worker alone.
-const processLayer = "process"
-
 // common are the layers that all workers have; those that are being started say nothing yet.
 func common(workers []pool.WorkerInfo) []string {
 	layers := []string{}
@@ -156,27 +153,16 @@ func warnings(s pool.Stats, workers []pool.WorkerInfo) []string {
 	if s.FailuresInRow > 0 {
 		list = append(list, fmt.Sprintf("workers do not start: %d failed in a row, the last with: %s", s.FailuresInRow, s.LastFailure))
 	}
-	shared := common(workers)
-	partial := map[string]bool{}
+	missing := map[string]bool{}
 	for _, w := range workers {
-		for _, l := range w.Layers {
-			if !slices.Contains(shared, l) {
-				partial[l] = true
-			}
+		for _, entry := range w.Missing {
+			missing[entry] = true
 		}
 	}
-	for _, l := range slices.Sorted(maps.Keys(partial)) {
-		list = append(list, fmt.Sprintf("isolation layer %s is not in force around all workers", l))
-	}
-	if len(shared) > 0 && !slices.ContainsFunc(shared, isolates) {
-		list = append(list, "nothing but its process isolates a worker: no namespaces, no system call filter; do not expose the service to strangers")
+	for _, entry := range slices.Sorted(maps.Keys(missing)) {
+		list = append(list, "isolation layer is not in force around all workers: "+entry)
 	}
 	return list
-}
-
-// isolates tells that a layer is one beyond the process; the name of the platform is none.
-func isolates(layer string) bool {
-	return layer != processLayer && !slices.Contains([]string{"linux/amd64", "linux/arm64"}, layer)
 }
 
 // Status asks what the service is doing.

@@ -38,12 +38,10 @@ func TestBadEndingsAreTypedPromptAndKeepTheLogs(t *testing.T) {
 		{"allocation that cannot be undone", "[...Array(2**28).keys()]", protocol.MemoryLimit, "", 8 * time.Second},
 		{"abort", "console.log('fault:abort')", protocol.WorkerCrashed, "signal:SIGABRT", 0},
 		{"segmentation fault", "console.log('fault:segv')", protocol.WorkerCrashed, "signal:SIGSEGV", 0},
-		{"killed", "console.log('fault:kill')", protocol.WorkerCrashed, "signal:SIGKILL", 0},
 		{"exit", "console.log('fault:exit')", protocol.WorkerCrashed, "exit:3", 0},
 		{"native loop", "console.log('fault:spin')", protocol.CPUTimeout, "", 700 * time.Millisecond},
 		{"native allocation", "console.log('fault:fill')", protocol.MemoryLimit, "", 8 * time.Second},
 		{"broken frames", "console.log('fault:garbage')", protocol.WorkerCrashed, "protocol", 0},
-		{"stopped process", "console.log('fault:stop')", protocol.WallTimeout, "", 1000 * time.Millisecond},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			r := program("console.log('before');" + x.code)
@@ -75,6 +73,36 @@ func TestBadEndingsAreTypedPromptAndKeepTheLogs(t *testing.T) {
 			}
 			if late > 500*time.Millisecond {
 				t.Errorf("ended %v after its limit", late)
+			}
+			if next := run(t, c, program("return 1+1")); string(next.Value) != "2" {
+				t.Errorf("the next execution gave %s, %v", next.Value, next.Error)
+			}
+		})
+	}
+}
+
+// TestSignalsFromOutsideEndThePrograms: somebody kills or stops a worker while its program runs.
+func TestSignalsFromOutsideEndThePrograms(t *testing.T) {
+	for _, x := range []struct {
+		signal syscall.Signal
+		want   protocol.Type
+		reason string
+	}{
+		{syscall.SIGKILL, protocol.WorkerCrashed, "signal:SIGKILL"},
+		{syscall.SIGSTOP, protocol.WallTimeout, ""},
+	} {
+		t.Run(x.signal.String(), func(t *testing.T) {
+			s := start(t, testbin.Worker(t), "--workers", "1", "--spare-workers", "0")
+			c := s.dial()
+			defer c.Close()
+			r := program("console.log('before'); await tools.strike(); for(;;);")
+			r.Limits = protocol.Limits{CPUMs: 9000, WallMs: 1000, TotalMs: 10000}
+			r.Provide(executor.Provider{Name: "tools", Tools: map[string]executor.Tool{
+				"strike": executor.Func(func() error { return syscall.Kill(s.workers()[0], x.signal) }),
+			}})
+			o := run(t, c, r)
+			if o.Error == nil || o.Error.Type != x.want || o.Error.Reason != x.reason || len(o.Logs) != 1 {
+				t.Fatalf("got %s, %+v, logs %v", o.Value, o.Error, o.Logs)
 			}
 			if next := run(t, c, program("return 1+1")); string(next.Value) != "2" {
 				t.Errorf("the next execution gave %s, %v", next.Value, next.Error)

@@ -91,7 +91,7 @@ func (s *service) dial() *client.Client {
 // tcp is the address of the TCP socket that --listen asked for, as the service tells it.
 func (s *service) tcp() string {
 	s.tb.Helper()
-	said := regexp.MustCompile(`address=(\S+:\d+)\n`)
+	said := regexp.MustCompile(`address=(\S+:\d+)\s`)
 	if !within(30*time.Second, func() bool { return said.MatchString(s.log.String()) }) {
 		s.tb.Fatalf("the service does not listen on TCP:\n%s", s.log.String())
 	}

@@ -30,6 +30,8 @@ type child struct {
 	exited     chan struct{}
 	exit       ExitState // set before exited is closed
 
+	layers, missing []string // of isolation, as Isolation gives them
+
 	mu     sync.Mutex
 	reaped bool // the pid may be another's
 }
@@ -48,6 +50,9 @@ func (c *child) PID() int                { return c.pid }
 func (c *child) Exited() <-chan struct{} { return c.exited }
 func (c *child) Exit() ExitState         { return c.exit }
 func (c *child) Stderr() string          { return c.stderr.String() }
+
+// Isolation is what the launcher put around the process.
+func (c *child) Isolation() (layers, missing []string) { return c.layers, c.missing }
 
 // Kill kills the process, through its pidfd where the kernel has it (Linux 5.4), and its group.
 func (c *child) Kill() {
@@ -89,12 +94,21 @@ func exitState(state *os.ProcessState, err error) ExitState {
 	}
 	status := state.Sys().(syscall.WaitStatus)
 	e := ExitState{CPU: state.UserTime() + state.SystemTime()}
-	if status.Signaled() {
+	switch code := status.ExitStatus(); {
+	case status.Signaled():
 		e.Signal = status.Signal()
-	} else {
-		e.Code = status.ExitStatus()
+	case faults[syscall.Signal(code-128)]:
+		e.Signal = syscall.Signal(code - 128)
+	default:
+		e.Code = code
 	}
 	return e
+}
+
+// faults are the signals by which native code ends its process. The first process of a pid namespace cannot end itself by
+// one, so a worker exits with 128 and the number of it.
+var faults = map[syscall.Signal]bool{
+	syscall.SIGILL: true, syscall.SIGTRAP: true, syscall.SIGABRT: true, syscall.SIGBUS: true, syscall.SIGFPE: true, syscall.SIGSEGV: true,
 }
 
 func (c *child) drain() {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -36,6 +38,10 @@ type Config struct {
 
 	// Direct performs the exchanges of requests with network "direct"; nil refuses those. See daemon/egress.
 	Direct executor.Fetch
+
+	// RequireLayers are layers of isolation, by the names of ipc/worker, without which no worker runs a program. What else
+	// is missing is logged.
+	RequireLayers []string
 
 	Launcher Launcher // starts workers; the pool owns it
 	Logger   *slog.Logger
@@ -107,6 +113,11 @@ func (c *Config) Check() error {
 		most := *c.MaxLimits.Field(f.Name)
 		between("largest "+f.Name, most, f.Least, f.Most, f.Unit)
 		between("default "+f.Name, *c.Limits.Field(f.Name), f.Least, most, f.Unit)
+	}
+	for _, name := range c.RequireLayers {
+		if known := worker.Layers(); !slices.Contains(known, name) {
+			faults = append(faults, fmt.Errorf("there is no layer of isolation %q to require, only %s", name, strings.Join(known, ", ")))
+		}
 	}
 	if len(faults) == 0 {
 		return nil

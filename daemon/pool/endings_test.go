@@ -52,7 +52,7 @@ var endings = []struct {
 	{"cancelled though nobody did", []string{"exit 77"}, protocol.WorkerCrashed, "exit:77"},
 	{"exit", []string{"exit 3"}, protocol.WorkerCrashed, "exit:3"},
 	{"exit as if closed", []string{"exit 0"}, protocol.WorkerCrashed, "exit:0"},
-	{"segmentation fault", []string{"signal SIGKILL"}, protocol.WorkerCrashed, "signal:SIGKILL"},
+	{"segmentation fault", []string{"signal SIGSEGV"}, protocol.WorkerCrashed, "signal:SIGSEGV"},
 	{"killed by somebody else", []string{"signal SIGKILL"}, protocol.WorkerCrashed, "signal:SIGKILL"},
 	{"last word on memory", []string{"word memory_limit the heap is full", "exit 72"}, protocol.MemoryLimit, ""},
 	{"last word on time", []string{"word cpu_timeout ", "exit 1"}, protocol.CPUTimeout, ""},

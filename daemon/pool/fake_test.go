@@ -34,6 +34,10 @@ func TestMain(m *testing.M) {
 			snapshotMain()
 		case "-parent":
 			parentMain()
+		case "-restricted":
+			restrictedMain(os.Args[2], os.Args[3])
+		case "-denied":
+			deniedMain(os.Args[2])
 		}
 	}
 	os.Exit(m.Run())
@@ -314,10 +318,15 @@ func (f *fake) step(m worker.Execute, verb, arg string) bool {
 	case "word":
 		typ, detail, _ := strings.Cut(arg, " ")
 		f.send(worker.LastWord{ID: m.ID, Type: typ, Detail: detail})
-	case "signal":
+	case "signal": // as the first process of a pid namespace may
 		_ = f.conn.Flush()
-		_ = syscall.Kill(os.Getpid(), unix.SignalNum(arg))
-		select {}
+		if arg != "SIGKILL" {
+			f.exit(128 + int(unix.SignalNum(arg)))
+		}
+		_ = unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: 1, Max: 1}) // the kernel kills it after a second
+		for {
+			number++
+		}
 	case "inspect":
 		f.result(m, inspect())
 		return true
@@ -325,8 +334,9 @@ func (f *fake) step(m worker.Execute, verb, arg string) bool {
 		f.result(m, "1")
 		time.Sleep(span)
 		return true
-	case "pid":
-		f.result(m, strconv.Itoa(os.Getpid()))
+	case "pid": // its number outside, where /proc is from
+		pid, _ := os.Readlink("/proc/self")
+		f.result(m, pid)
 		return true
 	case "request":
 		text, _ := json.Marshal(m)

@@ -64,12 +64,13 @@ func (p *insideProcess) end(s ExitState) {
 	})
 }
 
-func (p *insideProcess) Conn() net.Conn          { return p.conn }
-func (p *insideProcess) PID() int                { return os.Getpid() }
-func (p *insideProcess) Kill()                   { p.end(ExitState{Signal: 9}) }
-func (p *insideProcess) Exited() <-chan struct{} { return p.exited }
-func (p *insideProcess) Exit() ExitState         { return p.exit }
-func (p *insideProcess) Stderr() string          { return "" }
+func (p *insideProcess) Conn() net.Conn                        { return p.conn }
+func (p *insideProcess) Isolation() (layers, missing []string) { return nil, nil }
+func (p *insideProcess) PID() int                              { return os.Getpid() }
+func (p *insideProcess) Kill()                                 { p.end(ExitState{Signal: 9}) }
+func (p *insideProcess) Exited() <-chan struct{}               { return p.exited }
+func (p *insideProcess) Exit() ExitState                       { return p.exit }
+func (p *insideProcess) Stderr() string                        { return "" }
 
 // dial is a meter that a test sets.
 type dial struct {

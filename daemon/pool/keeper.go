@@ -231,7 +231,7 @@ func (p *Pool) judge(m *member, wasReady bool, d death) EventKind {
 	case !wasReady:
 		kind = WorkerFailed
 		p.totals.Failed++
-		p.lastFailure = fmt.Errorf("worker failed to start: %s; stderr: %q", m.obituary(d.err, d.exit), m.stderr())
+		p.lastFailure = startError{fmt.Sprintf("worker failed to start: %s; stderr: %q", m.obituary(d.err, d.exit), m.stderr()), d.err}
 	case d.typ != "" && d.typ != protocol.WorkerCrashed:
 		kind = WorkerStopped
 		p.totals.Stopped++
@@ -244,6 +244,15 @@ func (p *Pool) judge(m *member, wasReady bool, d death) EventKind {
 	}
 	return kind
 }
+
+// startError is why a worker did not get ready, in full for the operator.
+type startError struct {
+	text  string
+	cause error
+}
+
+func (e startError) Error() string { return e.text }
+func (e startError) Unwrap() error { return e.cause }
 
 // obituary tells the operator how a worker ended, r being what it ran at the time, if anything. That a program had to be
 // stopped with its process is everyday work.

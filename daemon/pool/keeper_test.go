@@ -78,7 +78,7 @@ func TestSpares(t *testing.T) {
 func TestRetire(t *testing.T) {
 	b := childBench(t, testConfig())
 	before := b.Workers()
-	if len(before) != 1 || before[0].State != "idle" || before[0].RSSBytes == 0 || before[0].Layers[0] != "none" || strings.Contains(before[0].Engine, "\x1b") {
+	if len(before) != 1 || before[0].State != "idle" || before[0].RSSBytes == 0 || !slices.Contains(before[0].Layers, "none") || strings.Contains(before[0].Engine, "\x1b") {
 		t.Fatalf("workers %+v", before)
 	}
 	if b.Retire("worker-99") || !b.Retire(before[0].Name) {

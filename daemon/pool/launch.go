@@ -24,6 +24,9 @@ type Process interface {
 	// Conn is the parent's end of the channel. Whoever started the process closes it.
 	Conn() net.Conn
 	PID() int
+	// Isolation is what the launcher put around the process, by the names of ipc/worker, and what it could not, each as
+	// "NAME: REASON". The rest a worker does itself and tells.
+	Isolation() (layers, missing []string)
 	// Kill ends the process and its group at once. It does nothing to one that is gone.
 	Kill()
 	// Exited is closed once the process was reaped; Exit and Stderr are final then.

@@ -9,10 +9,11 @@ import (
 	"os"
 	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/executord/executord/ipc/worker"
 )
 
 // Descriptors of a child beyond standard input, output and error.
@@ -29,10 +30,12 @@ type ChildConfig struct {
 }
 
 // Child is a Launcher that starts workers as children of this process: over a socket pair, with the startup snapshot
-// as a sealed memory file, without an environment, in a process group of their own, and with nothing of this process
-// but standard error, which is kept for the operator. A child dies with this process.
+// as a sealed memory file, without an environment, in a session of their own, and with nothing of this process but
+// standard error, which is kept for the operator. A child dies with this process. It gets the namespaces that the kernel
+// lets this process make, and is not root.
 type Child struct {
 	config   ChildConfig
+	cage     cage
 	null     *os.File
 	snapshot *os.File
 	forks    chan func()
@@ -58,7 +61,14 @@ func NewChild(ctx context.Context, c ChildConfig) (*Child, error) {
 	}
 	l := &Child{config: c, null: null, forks: make(chan func())}
 	l.forker.Go(l.fork)
-	if l.snapshot, err = l.makeSnapshot(ctx); err != nil {
+	if err = l.onForker(ctx, func() { l.cage = widestCage() }); err == nil {
+		l.snapshot, err = l.makeSnapshot(ctx)
+	}
+	if errors.Is(err, os.ErrPermission) && l.cage.drop { // the binary is in a folder of root's
+		l.cage.drop, l.cage.missing = false, map[string]error{worker.LayerID: err}
+		l.snapshot, err = l.makeSnapshot(ctx)
+	}
+	if err != nil {
 		l.Close()
 		return nil, fmt.Errorf("cannot launch workers: %w", err)
 	}
@@ -109,10 +119,10 @@ func (l *Child) run(ctx context.Context, args []string, out *os.File, more ...*o
 	defer stderr.Close()
 	attr := &os.ProcAttr{
 		Dir: "/", Env: []string{}, Files: append([]*os.File{l.null, out, stderr}, more...),
-		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+		Sys: l.cage.attr(),
 	}
 	var fault error
-	if err = l.onForker(ctx, func() { c.proc, fault = l.startProcess(args, attr) }); err == nil {
+	if err = l.onForker(ctx, func() { c.proc, fault = l.startProcess(args, attr, c) }); err == nil {
 		err = fault
 	}
 	if err != nil {
@@ -141,13 +151,12 @@ func (l *Child) onForker(ctx context.Context, f func()) error {
 	}
 }
 
-func (l *Child) startProcess(args []string, attr *os.ProcAttr) (*os.Process, error) {
+func (l *Child) startProcess(args []string, attr *os.ProcAttr, c *child) (*os.Process, error) {
 	// What this process inherited, or a C library opened, need not be close-on-exec. Since Linux 5.11.
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	p, err := os.StartProcess(l.config.Path, args, attr)
 	if err == nil {
-		// A crashing worker must not fill the disk, nor leave a program's data there.
-		_ = unix.Prlimit(p.Pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
+		c.layers, c.missing = l.cage.isolation(l.cage.limit(p.Pid))
 	}
 	return p, err
 }

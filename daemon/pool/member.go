@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -178,18 +179,9 @@ func (m *member) greet() error {
 }
 
 func (m *member) greeted() error {
-	hello, err := m.conn.Receive()
-	if err != nil {
-		return m.why(err)
+	if err := m.introduced(); err != nil {
+		return err
 	}
-	h, ok := hello.(worker.Hello)
-	if !ok {
-		return violationf("%T before Hello", hello)
-	}
-	if h.Version != worker.Version {
-		return fmt.Errorf("%w: it speaks version %d of the contract, not %d", errUnfit, h.Version, worker.Version)
-	}
-	m.pool.note(m, func() { m.hello = tidy(h) })
 	for {
 		next, err := m.conn.Receive()
 		if err != nil {
@@ -208,6 +200,68 @@ func (m *member) greeted() error {
 	}
 }
 
+// introduced reads until Hello, and decides whether the worker will do.
+func (m *member) introduced() error {
+	for {
+		msg, err := m.conn.Receive()
+		if err != nil {
+			return m.why(err)
+		}
+		switch msg := msg.(type) {
+		case worker.Hello:
+			if msg.Version != worker.Version {
+				return fmt.Errorf("%w: it speaks version %d of the contract, not %d", errUnfit, msg.Version, worker.Version)
+			}
+			return m.confined(tidy(msg))
+		case worker.LastWord:
+			m.word = &msg
+		default:
+			return violationf("%T before Hello", msg)
+		}
+	}
+}
+
+// confined joins what the worker says of its isolation with what its launcher made, warns of what is missing, and refuses
+// a worker that has less than is required.
+func (m *member) confined(h worker.Hello) error {
+	layers, missing := m.proc.Isolation()
+	h.Layers, h.Missing = append(layers, h.Layers...), append(missing, h.Missing...)
+	h.Missing = slices.DeleteFunc(h.Missing, func(entry string) bool { // what one cannot the other may
+		layer, _, _ := strings.Cut(entry, ":")
+		return slices.Contains(h.Layers, layer)
+	})
+	m.pool.note(m, func() { m.hello = h })
+	m.pool.warnOf(h.Missing)
+	for _, required := range m.pool.config().RequireLayers {
+		if !slices.Contains(h.Layers, required) {
+			return fmt.Errorf("%w: %w: %s", errUnfit, errUnconfined, missingLayer(required, h.Missing))
+		}
+	}
+	return nil
+}
+
+// missingLayer is the entry of a layer with its reason, or its name alone.
+func missingLayer(layer string, missing []string) string {
+	for _, entry := range missing {
+		if strings.HasPrefix(entry, layer+": ") {
+			return entry
+		}
+	}
+	return layer
+}
+
+// warnOf warns of layers that are missing, once for as long as they are the same.
+func (p *Pool) warnOf(missing []string) {
+	text := strings.Join(missing, ", ")
+	p.mu.Lock()
+	news := text != p.warned
+	p.warned = text
+	p.mu.Unlock()
+	if news && text != "" {
+		p.log.Warn("workers are not isolated as far as they could be", "missing", text)
+	}
+}
+
 // tidy keeps of a hello what may be shown to the operator.
 func tidy(h worker.Hello) worker.Hello {
 	plain := func(s string) string {
@@ -219,11 +273,12 @@ func tidy(h worker.Hello) worker.Hello {
 		}, clip(s, maxLayerBytes))
 	}
 	h.Engine = plain(h.Engine)
-	layers := make([]string, 0, min(len(h.Layers), maxLayers))
-	for _, l := range h.Layers[:cap(layers)] {
-		layers = append(layers, plain(l))
+	for _, list := range []*[]string{&h.Layers, &h.Missing} {
+		*list = slices.Clone((*list)[:min(len(*list), maxLayers)])
+		for i, text := range *list {
+			(*list)[i] = plain(text)
+		}
 	}
-	h.Layers = layers
 	return h
 }
 
@@ -293,6 +348,8 @@ var (
 	errSilent = errors.New("worker was silent for too long")
 	errDeaf   = errors.New("worker does not read its channel")
 	errUnfit  = errors.New("worker is unfit")
+	// errUnconfined goes with errUnfit where a layer of isolation is missing that is required.
+	errUnconfined = errors.New("a required layer of isolation is not in force")
 )
 
 // handle acts on one frame of a worker that is ready.

@@ -53,6 +53,7 @@ type Pool struct {
 	failures    int       // starts that failed in a row
 	notBefore   time.Time // no start before
 	lastFailure error     // of a start, nil once one succeeded
+	warned      string    // the missing layers of isolation that were last warned of
 	service     average   // dispatch to end
 	totals      Totals
 
@@ -91,7 +92,7 @@ func newPool(c Config, o outside) (*Pool, error) {
 }
 
 // WaitReady waits until all workers are ready. When ctx ends first the error says why workers do not start, if they
-// do not.
+// do not. A worker without a layer of Config.RequireLayers is an error at once.
 func (p *Pool) WaitReady(ctx context.Context) error {
 	for {
 		p.mu.Lock()
@@ -99,6 +100,9 @@ func (p *Pool) WaitReady(ctx context.Context) error {
 		p.mu.Unlock()
 		if ready {
 			return nil
+		}
+		if errors.Is(failure, errUnconfined) { // the next one will not have it either
+			return fmt.Errorf("cannot start workers: %w", failure)
 		}
 		select {
 		case <-change:

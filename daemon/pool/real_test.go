@@ -10,6 +10,7 @@ import (
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/testbin"
+	"github.com/executord/executord/ipc/worker"
 )
 
 // realBench is a pool over the real worker binary.
@@ -151,4 +152,39 @@ func BenchmarkRealExecute(b *testing.B) {
 	for b.Loop() {
 		p.run(program("return 1"))
 	}
+}
+
+// BenchmarkStart is the time from asking for a worker until it can take a program.
+func BenchmarkStart(b *testing.B) {
+	l, err := NewChild(b.Context(), ChildConfig{Path: testbin.Worker(b)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	for b.Loop() {
+		startAndEnd(b, l)
+	}
+}
+
+func startAndEnd(b *testing.B, l Launcher) {
+	p, err := l.Start(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	conn, err := worker.NewConn(p.Conn(), worker.Options{Side: worker.Parent})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for ready := false; !ready; {
+		m, err := conn.Receive()
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, ready = m.(worker.Ready)
+	}
+	b.StopTimer()
+	conn.Close()
+	p.Kill()
+	<-p.Exited()
+	b.StartTimer()
 }

@@ -71,7 +71,15 @@ func snapshotFault(ctx context.Context, c *child, blob []byte, err error) error 
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w (%s; stderr: %q)", err, c.exit, c.Stderr())
+	return fmt.Errorf("%w (%s; stderr: %q)%s", err, c.exit, c.Stderr(), inheritedBan())
+}
+
+// inheritedBan explains a failure of a child that may make no memory executable, as its parent may not: V8 compiles.
+func inheritedBan() string {
+	if ban, err := unix.PrctlRetInt(unix.PR_GET_MDWE, 0, 0, 0, 0); err == nil && ban&unix.PR_MDWE_REFUSE_EXEC_GAIN != 0 && ban&unix.PR_MDWE_NO_INHERIT == 0 {
+		return "; workers cannot be children of a process that is denied memory both writable and executable (MemoryDenyWriteExecute)"
+	}
+	return ""
 }
 
 // SealedFile makes a memory file that nobody can change, the holder of a descriptor included.

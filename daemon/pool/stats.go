@@ -113,7 +113,8 @@ type WorkerInfo struct {
 	Age        time.Duration
 	RSSBytes   int64 // as the pool saw it last
 	Engine     string
-	Layers     []string // isolation that the worker says is in force
+	Layers     []string // of isolation that are in force, by the names of ipc/worker
+	Missing    []string // those that are not, each as "NAME: REASON"
 }
 
 // Stats returns counters that are derived from the live state, all at the same moment. Queued can be over
@@ -160,6 +161,7 @@ func (p *Pool) Workers() []WorkerInfo {
 		list = append(list, WorkerInfo{
 			Name: m.name, PID: m.pid, State: stateNames[m.state], Due: m.due, Executions: m.executions,
 			Age: now.Sub(m.born), RSSBytes: m.rss.Load(), Engine: m.hello.Engine, Layers: slices.Clone(m.hello.Layers),
+			Missing: slices.Clone(m.hello.Missing),
 		})
 	}
 	slices.SortFunc(list, func(a, b WorkerInfo) int { return cmp.Compare(b.Age, a.Age) })

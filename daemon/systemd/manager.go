@@ -24,6 +24,8 @@ type manager interface {
 	workers(ctx context.Context) ([]string, error)
 	// watch begins to follow a unit; it never fails, but may have nothing to tell.
 	watch(ctx context.Context, unit string) ending
+	// isolation is what a unit has of it.
+	isolation(ctx context.Context, unit string) (isolation, error)
 	// kill ends all processes of a unit.
 	kill(ctx context.Context, unit string) error
 	close() error

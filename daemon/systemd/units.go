@@ -47,6 +47,7 @@ type Units struct {
 	config   UnitsConfig
 	manager  manager
 	snapshot *os.File
+	guarded  isolation
 	running  sync.WaitGroup
 }
 
@@ -111,6 +112,9 @@ func (u *Units) makeSnapshot(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	defer w.conn.Close()
+	if u.guarded, err = u.manager.isolation(ctx, w.name); err != nil {
+		u.config.Logger.Warn("cannot tell what isolates workers", "unit", w.name, "error", err.Error())
+	}
 	defer context.AfterFunc(ctx, w.Kill)()
 	blob, err := io.ReadAll(io.LimitReader(w.conn, maxSnapshot+1))
 	switch {
@@ -185,7 +189,7 @@ func (u *Units) meet(ctx context.Context, conn *net.UnixConn) (*unit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch worker %d: %w", peer.PID, err)
 	}
-	w := &unit{manager: u.manager, log: u.config.Logger.With("unit", name, "pid", peer.PID), conn: conn, name: name, pid: peer.PID, pidfd: pidfd, exited: make(chan struct{})}
+	w := &unit{manager: u.manager, isolation: u.guarded, log: u.config.Logger.With("unit", name, "pid", peer.PID), conn: conn, name: name, pid: peer.PID, pidfd: pidfd, exited: make(chan struct{})}
 	w.ending = u.manager.watch(ctx, name)
 	u.running.Go(w.wait)
 	return w, nil
@@ -202,6 +206,9 @@ type unit struct {
 	manager manager
 	log     *slog.Logger
 	conn    *net.UnixConn
+
+	isolation isolation
+
 	name    string
 	pid     int
 	pidfd   int

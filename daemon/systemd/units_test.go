@@ -122,6 +122,10 @@ func (p *playing) workers(context.Context) (names []string, err error) {
 	return names, nil
 }
 
+func (p *playing) isolation(context.Context, string) (isolation, error) {
+	return isolation{layers: []string{"process"}, missing: []string{"pid-namespace: it is played"}}, nil
+}
+
 func (p *playing) watch(_ context.Context, name string) ending { return played{p, name} }
 
 type played struct {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/executord/executord/ipc/worker"
 )
 
 // readPage returns a file of the repository, by its path from the root.
@@ -127,6 +129,31 @@ func checkGoTests(t *testing.T, ref string) {
 	for _, name := range found {
 		if !strings.Contains(all.String(), "\nfunc "+name[1]+"(") {
 			t.Errorf("%s has no %s", folder, name[1])
+		}
+	}
+}
+
+// TestThreatModelNamesTests: each claim about the boundary names the tests that show it, and each layer of isolation has
+// its row.
+func TestThreatModelNamesTests(t *testing.T) {
+	page := readPage(t, "docs/threat-model.md")
+	_, claims, _ := strings.Cut(page, "| claim | by | test |\n| --- | --- | --- |\n")
+	claims, rest, _ := strings.Cut(claims, "\n\n")
+	if rest == "" {
+		t.Fatal("the page has no claims")
+	}
+	for claim := range strings.SplitSeq(claims, "\n") {
+		cells := strings.Split(strings.Trim(claim, "| "), " | ")
+		if len(cells) != 3 {
+			t.Fatalf("a claim of %d cells: %s", len(cells), claim)
+		}
+		for ref := range strings.SplitSeq(cells[2], "; ") {
+			checkGoTests(t, ref)
+		}
+	}
+	for _, layer := range worker.Layers() {
+		if !strings.Contains(rest, "`"+layer+"`") {
+			t.Errorf("the page says nothing of the layer %s", layer)
 		}
 	}
 }

@@ -17,6 +17,9 @@ case "$*" in *was-enabled*) exit "$WAS_DISABLED" ;; esac
 case "${0##*/} $1" in "deb-systemd-helper unmask") [ -z "$OWN_MASK" ] || rm -f "$DPKG_ROOT/etc/systemd/system/$2" ;; esac
 `
 
+// tcpLink is there when the administrator enabled executord-tcp.socket.
+const tcpLink = "etc/systemd/system/sockets.target.wants/executord-tcp.socket"
+
 // machine is a folder that stands for a machine, and what its programs were asked.
 type machine struct {
 	root        string
@@ -28,7 +31,7 @@ type machine struct {
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	m := &machine{root: t.TempDir(), wasDisabled: "0"}
-	for _, dir := range []string{"bin", "run/systemd/system", "run/executord/worker-root/usr", "etc/systemd/system", "etc/executord", "var/lib/executord"} {
+	for _, dir := range []string{"bin", "run/systemd/system", "run/executord/worker-root/usr", "etc/systemd/system/sockets.target.wants", "etc/executord", "var/lib/executord"} {
 		if err := os.MkdirAll(filepath.Join(m.root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +48,7 @@ func newMachine(t *testing.T) *machine {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"run/executord/executord.sock", "run/executord/admin.sock", "run/executord/worker.sock", "var/lib/executord/maintenance.json"} {
+	for _, name := range []string{"run/executord/executord.sock", "run/executord/admin.sock", "run/executord/worker.sock", "var/lib/executord/maintenance.json", tcpLink} {
 		m.write(t, name, "", 0o644)
 	}
 	return m
@@ -90,7 +93,7 @@ func (m *machine) call(t *testing.T, script string, args ...string) ([]string, i
 func (m *machine) files(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	for _, pattern := range []string{"run/executord", "run/executord/*", "etc/executord", "etc/executord/*", "var/lib/executord", "var/lib/executord/*"} {
+	for _, pattern := range []string{tcpLink, "run/executord", "run/executord/*", "etc/executord", "etc/executord/*", "var/lib/executord", "var/lib/executord/*"} {
 		paths, err := filepath.Glob(filepath.Join(m.root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +107,7 @@ func (m *machine) files(t *testing.T) []string {
 
 // What the scripts of the deb ask for, at most once each.
 const (
-	debStart     = "deb-systemd-invoke start executord.socket executord-admin.socket"
+	debStart     = "deb-systemd-invoke start executord.socket executord-admin.socket executord-tcp.socket"
 	debRestart   = "deb-systemd-invoke try-restart executord.service"
 	debStop      = "deb-systemd-invoke stop executord.socket executord-tcp.socket executord-admin.socket executord.service executor-worker.socket executord-workers.slice"
 	debEnable    = "deb-systemd-helper enable executord.socket"
@@ -212,7 +215,7 @@ func compare(t *testing.T, calls, actions, want []string) {
 
 // TestDebPurgeKeepsForeignFiles: what the service made is removed, what others put beside it stays.
 func TestDebPurgeKeepsForeignFiles(t *testing.T) {
-	all := []string{"/run/executord", "/etc/executord", "/var/lib/executord", "/var/lib/executord/maintenance.json"}
+	all := []string{"/" + tcpLink, "/run/executord", "/etc/executord", "/var/lib/executord", "/var/lib/executord/maintenance.json"}
 	for _, c := range []struct {
 		name, script, args, foreign string
 		want                        []string

@@ -55,7 +55,7 @@ func TestListenBeyondTheMachine(t *testing.T) {
 		return answer.StatusCode, answer.Body.Close()
 	}
 	for token, want := range map[string]int{
-		"tokentokentokentokentokentoken": http.StatusOK, "": http.StatusUnauthorized, "anothertokenanothertoken": http.StatusUnauthorized,
+		"tokentokentokentokentokentoken": http.StatusOK, "": http.StatusUnauthorized, "anothertokenanothertoken": http.StatusForbidden,
 	} {
 		if status, err := ask(token); status != want {
 			t.Errorf("with token %q: status %d, %v\n%s", token, status, err, journal(t, service))
@@ -66,10 +66,15 @@ func TestListenBeyondTheMachine(t *testing.T) {
 	}
 	serves(t) // on the unix socket as before
 
-	// An upgrade keeps what listens.
+	// What the administrator enabled listens after an upgrade, and after a removal and an installation.
 	install(t, nextDeb)
 	if status, err := ask("tokentokentokentokentokentoken"); status != http.StatusOK {
 		t.Errorf("after an upgrade: status %d, %v", status, err)
+	}
+	run(t, "dpkg", "--remove", "executord")
+	install(t, deb)
+	if status, err := ask("tokentokentokentokentokentoken"); status != http.StatusOK {
+		t.Errorf("after a removal and an installation: status %d, %v", status, err)
 	}
 }
 

@@ -363,6 +363,7 @@ func TestAdminExitStatuses(t *testing.T) {
 	}{
 		{[]string{"status", "--address", nowhere}, exitUnreachable, `nobody listens on ` + nowhere + `; start it with "executord --admin-listen ` + nowhere},
 		{[]string{"event", "watch", "--address", nowhere}, exitUnreachable, "nobody listens on"},
+		{[]string{"page", "--address", nowhere}, exitUnreachable, "nobody listens on"},
 		{[]string{"top", "--json", "--address", nowhere}, exitUnreachable, "nobody listens on"},
 		{[]string{"status", "--address", "tcp://127.0.0.1:1"}, exitOther, "must be unix:"},
 		{[]string{"status", "--address", d.callers}, 54, "is " + d.callers + " the socket of the operator"},

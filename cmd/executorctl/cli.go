@@ -59,6 +59,7 @@ type commands struct {
 	Run         runCommand          `cmd:"" help:"Run a program and print what it produced."`
 	Status      statusCommand       `cmd:"" help:"Show what the service is doing, and how much."`
 	Top         topCommand          `cmd:"" help:"Watch the service in a live view; q ends it."`
+	Page        pageCommand         `cmd:"" help:"Serve the live page to browsers on this machine."`
 	Check       checkCommand        `cmd:"" help:"Have the service run real programs, and say what is wrong."`
 	Execution   executionCommands   `cmd:"" help:"List, show and cancel executions."`
 	Worker      workerCommands      `cmd:"" help:"List, show and retire worker processes."`

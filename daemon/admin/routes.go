@@ -1,6 +1,9 @@
 package admin
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // Route is one thing that can be done.
 type Route struct {
@@ -35,10 +38,16 @@ const (
 	eventStream Text = "text/event-stream"
 	plainText   Text = "text/plain"
 	jsonText    Text = "application/json"
+	htmlText    Text = "text/html; charset=utf-8"
+	cssText     Text = "text/css; charset=utf-8"
+	scriptText  Text = "text/javascript; charset=utf-8"
 )
 
-// Routes is the whole API.
+// Routes is the whole API, and the page that shows it.
 func Routes() []Route { return routes }
+
+// forPeople tells that a route is a file of the live page. It is no part of the API, and may change at any time.
+func (r Route) forPeople() bool { return !strings.HasPrefix(r.Path, "/v1/") }
 
 var routes []Route
 
@@ -63,5 +72,8 @@ func init() { // their handlers look at the table
 		{http.MethodPost, "/v1/reload", Operate, "reload", "Reads the settings again and applies those that can change while the service runs.", nil, nil, Reload{}, (*App).reload},
 		{http.MethodGet, "/v1/metrics", Read, "metrics", "The metrics, in the text format of Prometheus.", nil, nil, plainText, (*App).metrics},
 		{http.MethodGet, "/v1/openapi.json", Read, "openapi", "This document.", nil, nil, jsonText, (*App).openapi},
+		{http.MethodGet, "/{$}", Read, "page", "The live page.", nil, nil, htmlText, pageFile("page.html", htmlText)},
+		{http.MethodGet, "/page.css", Read, "page", "How the live page looks.", nil, nil, cssText, pageFile("page.css", cssText)},
+		{http.MethodGet, "/page.js", Read, "page", "What the live page does.", nil, nil, scriptText, pageFile("page.js", scriptText)},
 	}
 }

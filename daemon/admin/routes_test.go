@@ -112,7 +112,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		})
 	}
 	<-ended
-	for _, to := range Routes() {
+	for _, to := range api() {
 		if !asked[to.Method+" "+to.Path] {
 			t.Errorf("%s %s was not asked", to.Method, to.Path)
 		}

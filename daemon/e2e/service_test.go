@@ -26,6 +26,7 @@ type service struct {
 	tb      testing.TB
 	cmd     *exec.Cmd
 	address string
+	args    []string // without the listener
 	log     *lockedBuffer
 }
 
@@ -51,15 +52,24 @@ func TestMain(m *testing.M) { os.Exit(testbin.Main(m)) }
 // start runs executord with the given worker and waits until it serves.
 func start(tb testing.TB, workerBinary string, args ...string) *service {
 	tb.Helper()
-	s := &service{tb: tb, address: "unix:" + filepath.Join(tb.TempDir(), "s"), log: &lockedBuffer{}}
-	s.cmd = exec.Command(testbin.Executord(tb), append([]string{"--listen", s.address, "--worker-binary", workerBinary}, args...)...)
+	s := &service{
+		tb: tb, address: "unix:" + filepath.Join(tb.TempDir(), "s"), args: append([]string{"--worker-binary", workerBinary}, args...),
+		log: &lockedBuffer{},
+	}
+	s.begin()
+	tb.Cleanup(s.stop)
+	return s
+}
+
+// begin runs the process, for the first time or again, and waits until it serves.
+func (s *service) begin() {
+	s.tb.Helper()
+	s.cmd = exec.Command(testbin.Executord(s.tb), append([]string{"--listen", s.address}, s.args...)...)
 	s.cmd.Stderr = s.log
 	if err := s.cmd.Start(); err != nil {
-		tb.Fatal(err)
+		s.tb.Fatal(err)
 	}
-	tb.Cleanup(s.stop)
 	s.dial().Close()
-	return s
 }
 
 func (s *service) stop() {

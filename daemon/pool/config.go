@@ -57,7 +57,7 @@ type Config struct {
 
 // Defaults returns a Config for this machine, complete but for the Launcher.
 func Defaults() Config {
-	cpus := runtime.NumCPU()
+	cpus := runtime.GOMAXPROCS(0) // since Go 1.25 no more than the CPU quota of the cgroup, which a container has
 	return Config{
 		Workers: cpus, Spares: 1, Queue: 4 * cpus, QueuePerIdentity: 4 * cpus, QueueTimeout: 30 * time.Second,
 		WorkerMaxExecutions: 1000, WorkerMaxAge: time.Hour, WorkerMaxGrowthBytes: 256 << 20,

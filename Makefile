@@ -17,7 +17,7 @@ SOAK     ?= 10m
 BOX      ?= nspawn
 ARCH     ?= amd64
 
-.PHONY: help setup build build-faulty run test test-js lint format bench bench-peers fuzz hostile soak wpt package check-systemd clean v8-info generate
+.PHONY: help setup build build-faulty run test test-js lint format bench bench-peers fuzz hostile soak wpt package check-systemd check-container clean v8-info generate
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -82,6 +82,9 @@ check-systemd: build ## install, upgrade and use the packages under a real syste
 
 v8-info: setup ## print V8's version and flags and whether the programs hold that decided them
 	$(GO) test -count=1 -v -run 'TestInfo|TestTerminateFromOutside|TestHeapLimitEndsCleanly' ./sandbox/v8
+
+check-container: ## have Compose and Kubernetes read the manifests of packaging/container, and as root with buildah make the image and run a program in it
+	packaging/container/check
 
 clean: ## remove what was built
 	rm -rf bin sandbox/runtime/dist sandbox/runtime/node_modules sandbox/v8/include

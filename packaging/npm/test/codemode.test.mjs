@@ -1,7 +1,7 @@
 // What the corpus cannot say of the adapter: refusals before anything is sent, many executions at once, what never happens.
 import assert from "node:assert/strict";
 import test, { after, before } from "node:test";
-import { CodemodeExecutor } from "../src/codemode/index.js";
+import { CodemodeExecutor, limitResult } from "../src/codemode/index.js";
 import { ExecutorError, RemoteExecutor } from "../src/index.js";
 import { startDaemon } from "./support/daemon.mjs";
 
@@ -195,4 +195,26 @@ test("an executor of its own is made and closed", async () => {
   assert.match((await own.execute("1", [])).error, /closed/);
   await executor.close(); // that one was given its executor
   assert.equal((await executor.execute("1", [])).result, 1);
+});
+
+test("results are limited where they are largest", async () => {
+  const small = { a: [1, 2], b: "text" };
+  assert.equal(limitResult(small), small);
+  for (const whole of [1n, undefined, () => 1]) assert.equal(limitResult(whole, 1), whole);
+  for (const value of [
+    "x".repeat(1000), Array.from({ length: 1000 }, (_, i) => i), Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`key${i}`, i])),
+    { keep: "short", long: "y".repeat(5000), list: Array(300).fill({ a: "z".repeat(50) }) }, [[[["deep".repeat(400)]]]], Array(50).fill("w".repeat(40)),
+  ]) {
+    for (const most of [60, 200, 1000]) {
+      const got = limitResult(value, most);
+      assert.ok(JSON.stringify(got).length <= most, `${JSON.stringify(got)} has more than ${most}`);
+      assert.match(JSON.stringify(got), /TRUNCATED/);
+    }
+  }
+  const { keep, long, list } = limitResult({ keep: "short", long: "y".repeat(5000), list: [1, 2, 3] }, 300);
+  assert.deepEqual([keep, list, long.startsWith("yyy")], ["short", [1, 2, 3], true]);
+  const limited = new CodemodeExecutor({ executor: native, maxResultChars: 100 });
+  const { result } = await limited.execute("async () => 'r'.repeat(10_000)", []);
+  assert.ok(result.length < 100 && /TRUNCATED/.test(result));
+  assert.throws(() => new CodemodeExecutor({ executor: native, maxResultChars: 0 }), TypeError);
 });

@@ -3,6 +3,7 @@
 import { RemoteExecutor } from "../executor.js";
 import { hostName, moduleOf } from "./harness.js";
 import { hostOf } from "./host.js";
+import { limitResult } from "./limit.js";
 import { faultOf, toolsOf } from "./names.js";
 import { normalizeCode } from "./normalize.js";
 
@@ -10,7 +11,7 @@ const usualTimeoutMs = 60_000;
 const timedOut = "Execution timed out";
 /** Endings of a program that did not come to an end in its time. What can never settle would wait for that. */
 const timeouts = ["cpu_timeout", "wall_timeout", "total_timeout", "deadlock"];
-const ownOptions = ["executor", "timeout", "modules", "globalOutbound", "limits"];
+const ownOptions = ["executor", "timeout", "modules", "globalOutbound", "limits", "maxResultChars"];
 
 /** What the dialect does not bound is bounded by the service's maxima. */
 const wide = {
@@ -24,15 +25,18 @@ export class CodemodeExecutor {
   #limits;
   #modules;
   #fetch;
+  #maxResultChars;
 
   constructor(executorOrOptions) {
     const options = typeof executorOrOptions?.execute === "function" ? { executor: executorOrOptions } : { ...executorOrOptions };
-    const { timeout = usualTimeoutMs, modules = {}, globalOutbound, limits } = options;
+    const { timeout = usualTimeoutMs, modules = {}, globalOutbound, limits, maxResultChars } = options;
     const ms = Math.max(1, Math.ceil(timeout));
     if (!Number.isSafeInteger(ms)) throw new TypeError("timeout is a number of milliseconds");
     this.#limits = { ...wide, cpuMs: ms, wallMs: ms, totalMs: ms, ...limits };
     this.#modules = modulesOf(modules);
     this.#fetch = outboundOf(globalOutbound ?? null);
+    if (maxResultChars !== undefined && !(maxResultChars > 0)) throw new TypeError("maxResultChars is a number of characters");
+    this.#maxResultChars = maxResultChars;
     this.#executor = options.executor;
     if (this.#executor === undefined) {
       this.#executor = new RemoteExecutor(Object.fromEntries(Object.entries(options).filter(([key]) => !ownOptions.includes(key))));
@@ -62,7 +66,11 @@ export class CodemodeExecutor {
     };
     if (this.#fetch !== undefined) request.fetch = this.#fetch;
     const { value, logs } = await this.#executor.execute(request);
-    return "error" in value ? { result: undefined, error: value.error, logs: linesOf(logs) } : { result: value.value, logs: linesOf(logs) };
+    return "error" in value ? { result: undefined, error: value.error, logs: linesOf(logs) } : { result: this.#limited(value.value), logs: linesOf(logs) };
+  }
+
+  #limited(result) {
+    return this.#maxResultChars === undefined ? result : limitResult(result, this.#maxResultChars);
   }
 
   /** Ends the connection of an executor that this one made. */

@@ -35,6 +35,8 @@ export interface CodemodeOptions {
   modules?: Record<string, string>;
   /** Answers requests of programs; without it they fail. */
   globalOutbound?: { fetch(request: Request): Response | Promise<Response> } | ((request: Request) => Response | Promise<Response>) | null;
+  /** A result whose JSON text is longer is cut by limitResult; unless given, results are whole. */
+  maxResultChars?: number;
   /** Limits of the service in place of those that follow from timeout and from the dialect. */
   limits?: Limits;
 }
@@ -61,6 +63,13 @@ export declare class CodemodeExecutor {
 
 /** What a model wrote, as the text of one function. It does not change its own output. */
 export declare function normalizeCode(code: string): string;
+
+/**
+ * The value itself where its JSON text has at most maxChars characters (24,000 unless given), else JSON data that fits: the
+ * longest strings, arrays and objects are cut first, and each says so where it was cut. What has no JSON text is given back
+ * as it is.
+ */
+export declare function limitResult(value: unknown, maxChars?: number): unknown;
 
 /** The identifier that a tool of that name has in the sandbox. */
 export declare function sanitizeToolName(name: string): string;

@@ -26,9 +26,20 @@ export class FrameFault extends Error {
   }
 }
 
+function joined(pieces, length) {
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
+}
+
 /** Puts frames together from the pieces that arrive. Text comes as a string, all else as bytes. */
 export class FrameReader {
   #most;
+  #decode;
   #pieces = [];
   #have = 0;
   #need = 2;
@@ -36,9 +47,10 @@ export class FrameReader {
   #begun = false;
   #size = 0;
 
-  /** maxMessageBytes bounds one message, of however many frames. */
-  constructor(maxMessageBytes) {
+  /** maxMessageBytes bounds one message, of however many frames. decode gives the text of UTF-8, undefined for what is none. */
+  constructor(maxMessageBytes, decode) {
     this.#most = maxMessageBytes;
+    this.#decode = decode;
   }
 
   /** Takes what arrived, and gives each whole message and control frame as {opcode, body}. Throws a FrameFault. */
@@ -64,15 +76,7 @@ export class FrameReader {
   }
 
   #join() {
-    if (this.#pieces.length > 1) {
-      const whole = new Uint8Array(this.#have);
-      let at = 0;
-      for (const piece of this.#pieces) {
-        whole.set(piece, at);
-        at += piece.length;
-      }
-      this.#pieces = [whole];
-    }
+    if (this.#pieces.length > 1) this.#pieces = [joined(this.#pieces, this.#have)];
     return this.#pieces[0];
   }
 
@@ -116,11 +120,8 @@ export class FrameReader {
   }
 
   #text() {
-    const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-    try {
-      return this.#fragments.map((part, i) => decoder.decode(part, { stream: i < this.#fragments.length - 1 })).join("");
-    } catch {
-      throw new FrameFault(1007, "a text message is not UTF-8");
-    }
+    const text = this.#decode(this.#fragments.length === 1 ? this.#fragments[0] : joined(this.#fragments, this.#size));
+    if (text === undefined) throw new FrameFault(1007, "a text message is not UTF-8");
+    return text;
   }
 }

@@ -11,7 +11,7 @@ import { program } from "./packages.mjs";
  * names by path. more are further fields of the worker in the configuration, which has a service "disk". ask(body) posts to
  * the worker and resolves to its answer.
  */
-export async function startWorkerd(text, { port, modules = {}, flags = '"nodejs_compat"', more = "" }) {
+export async function startWorkerd(text, { port, modules = {}, date = "2026-01-01", flags = '"nodejs_compat"', more = "" }) {
   const folder = await mkdtemp(join(tmpdir(), "executord-workerd-"));
   await mkdir(join(folder, "disk"));
   await writeFile(join(folder, "worker.mjs"), text);
@@ -27,7 +27,7 @@ const main :Workerd.Worker = (
   modules = [
     ${listed}
   ],
-  compatibilityDate = "2026-01-01",
+  compatibilityDate = "${date}",
   compatibilityFlags = [${flags}],
   ${more}
 );
@@ -41,6 +41,7 @@ const main :Workerd.Worker = (
     up = await Promise.race([fetch(url).then((r) => r.text().then(() => true), () => new Promise((resolve) => setTimeout(resolve, 50, false))), ended.then(() => Promise.reject(new Error(`workerd ended: ${errors}`)))]);
   }
   return {
+    pid: child.pid,
     ask: async (body) => (await fetch(url, { method: "POST", body: JSON.stringify(body) })).text(),
     get errors() { return errors; },
     stop: async () => {

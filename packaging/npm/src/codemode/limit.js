@@ -1,0 +1,44 @@
+// Results that a model can read: what is too large is cut where it is largest, and stays JSON of its shape.
+
+const usualChars = 24_000;
+const mark = "--- TRUNCATED ---";
+/** A container is worth so many characters for each item, when it comes to which is cut first. */
+const charsPerItem = 16;
+
+/**
+ * The value itself where its JSON text has at most maxChars characters, else JSON data that fits: the longest strings, arrays and
+ * objects are cut first, and each says so where it was cut. What has no JSON text is given back as it is.
+ */
+export function limitResult(value, maxChars = usualChars) {
+  const text = textOf(value);
+  if (text === undefined || text.length <= maxChars) return value;
+  const data = JSON.parse(text);
+  for (let most = maxChars; most >= 1; most = Math.floor(most / 2)) {
+    const shorter = cut(data, most);
+    if (JSON.stringify(shorter).length <= maxChars) return shorter;
+  }
+  return cut(text, Math.max(0, Math.floor(maxChars / 2) - 2 * mark.length));
+}
+
+function textOf(value) {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return undefined; // a cycle, a BigInt
+  }
+}
+
+// cut takes the ends off everything that is longer than most characters, or has more items than they are worth.
+function cut(data, most) {
+  if (typeof data === "string") return data.length <= most ? data : `${data.slice(0, most)} ${mark} ${data.length - most} more characters`;
+  if (data === null || typeof data !== "object") return data;
+  const items = Math.max(1, Math.floor(most / charsPerItem));
+  if (Array.isArray(data)) {
+    const kept = data.slice(0, items).map((item) => cut(item, most));
+    return kept.length === data.length ? kept : [...kept, `${mark} ${data.length - kept.length} more items`];
+  }
+  const entries = Object.entries(data);
+  const kept = entries.slice(0, items).map(([key, item]) => [key, cut(item, most)]);
+  if (kept.length < entries.length) kept.push([mark, cut(entries.slice(items).map(([key]) => key).join(", "), most)]);
+  return Object.fromEntries(kept);
+}

@@ -1,10 +1,12 @@
 // RemoteExecutor over a real service with real workers.
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { spawnSync } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import test, { after, before } from "node:test";
 import { ExecutorError, RemoteExecutor } from "../src/index.js";
 import { freePort, startDaemon } from "./support/daemon.mjs";
+import { packageRoot } from "./support/repository.mjs";
 
 let daemon;
 let executor;
@@ -188,6 +190,15 @@ test("an id that is in use is refused before it is sent", async () => {
   assert.equal((await first).value, 7);
 });
 
+test("a callback that throws is the caller's own bug", () => {
+  const code = `import { RemoteExecutor } from "${packageRoot}src/index.js";
+process.on("uncaughtException", (error) => console.log("uncaught", error.message));
+const onLog = () => { throw new Error("mine"); };
+console.log((await new RemoteExecutor({ url: "${daemon.url}" }).execute({ code: "console.log('x'); 1", onLog })).value);`;
+  const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", code]);
+  assert.equal(String(stdout), "uncaught mine\n1\n");
+});
+
 test("the service tells its limits", async () => {
   const { protocol, limits, server } = await executor.server();
   assert.equal(protocol, "1");
@@ -208,6 +219,25 @@ test("tokens, refusals and TCP", async () => {
   } finally {
     await Promise.all([known, unknown, without].map((x) => x.close()));
     await guarded.stop();
+  }
+});
+
+const openssl = spawnSync("openssl", ["version"]).status === 0;
+
+test("over TLS, a service is held to its certificate", { skip: !openssl && "there is no openssl" }, async () => {
+  const [cert, key] = ["cert", "key"].map((name) => join(daemon.folder, `${name}.pem`));
+  const made = spawnSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert]);
+  assert.equal(made.status, 0, String(made.stderr));
+  const port = await freePort();
+  const secret = await startDaemon({ port, flags: ["--tls-cert", cert, "--tls-key", key] });
+  const known = new RemoteExecutor({ url: `wss://localhost:${port}`, tls: { ca: await readFile(cert) } });
+  const unknown = new RemoteExecutor({ url: `wss://127.0.0.1:${port}` });
+  try {
+    assert.equal((await known.execute({ code: "6 * 7" })).value, 42);
+    await fails(unknown.execute({ code: "1" }), "internal", (e) => /self-signed/.test(e.message));
+  } finally {
+    await Promise.all([known.close(), unknown.close()]);
+    await secret.stop();
   }
 });
 

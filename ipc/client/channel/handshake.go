@@ -11,7 +11,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// handshakeTimeout bounds the opening handshake at both ends.
+// handshakeTimeout bounds the opening handshake of a server.
 const handshakeTimeout = 10 * time.Second
 
 // buffers are shared by all connections: an idle one holds none.
@@ -61,18 +61,18 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // Dial opens a WebSocket of the given subprotocol to url over the connection that dial makes. With an error the
-// response is that of the server when there was one; its body is bounded and readable.
+// response is that of the server when there was one; its body is bounded and readable. Only ctx bounds the handshake: a server
+// that its service manager starts, or starts again, may take its time to answer.
 func Dial(ctx context.Context, url, subprotocol string, header http.Header, cfg Config,
 	dial func(context.Context) (net.Conn, error),
 ) (*Conn, *http.Response, error) {
 	cfg = cfg.withDefaults()
 	var s *stream
 	d := websocket.Dialer{
-		HandshakeTimeout: handshakeTimeout,
-		ReadBufferSize:   4 << 10,
-		WriteBufferSize:  fragmentBytes,
-		WriteBufferPool:  &buffersClient,
-		Subprotocols:     []string{subprotocol},
+		ReadBufferSize:  4 << 10,
+		WriteBufferSize: fragmentBytes,
+		WriteBufferPool: &buffersClient,
+		Subprotocols:    []string{subprotocol},
 		NetDialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			raw, err := dial(ctx)
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -156,9 +157,23 @@ func runProgram(t *testing.T, user, code string, args ...string) (string, int) {
 // serves fails unless the service runs a program for a member of its group. It starts the service, by its socket.
 func serves(t *testing.T) {
 	t.Helper()
+	if os.Getenv("BOX") == "qemu" { // where a start takes longer than a client waits
+		wake(t)
+	}
 	if out, status := runProgram(t, caller, "6 * 7"); status != 0 || out != "42" {
 		t.Fatalf("a program of a member of the group: exit status %d\n%s\n%s", status, out, journal(t, "executord.service"))
 	}
+}
+
+// wake connects, which starts the service, and waits until it is ready.
+func wake(t *testing.T) {
+	t.Helper()
+	c, err := net.Dial("unix", socketPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	eventually(t, "the service is ready", func() bool { return state(t, "executord.service") == "active" })
 }
 
 // show is a property of a unit.

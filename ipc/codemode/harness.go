@@ -1,0 +1,65 @@
+package codemode
+
+import (
+	"crypto/rand"
+	_ "embed" // the harness
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+)
+
+// hostName is the name of the provider that the harness calls.
+const hostName = "codemodeHost"
+
+// harness is the text that runs in the sandbox around the code of a model: that of packaging/npm/src/codemode/harness.js,
+// which says how it works. A test holds the two together.
+//
+//go:embed harness.js
+var harness string
+
+// newMark is a name that nobody can guess.
+func newMark() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// moduleOf is the module that runs code, a normalized text, with namespaces as constants around it. mark is a name that nobody
+// can guess. The constants are in a scope of their own: a namespace may have the name of whatever the harness uses.
+func moduleOf(code string, providers []Provider, connectors []Connector, mark string) string {
+	run := "$" + mark
+	var b strings.Builder
+	b.WriteString("const " + run + " = ((mark) => " + harness + `)("` + mark + "\");\nexport default () => " + run + ".run(async () => {\n")
+	var names []string
+	for _, p := range providers {
+		names = append(names, p.Name)
+		b.WriteString("const " + p.Name + " = " + run + ".tools(" + quoted(p.Name) + ");\n")
+	}
+	for _, c := range connectors {
+		names = append(names, c.Name)
+		b.WriteString("const " + c.Name + " = " + run + ".connector(" + quoted(c.Name) + ");\n")
+	}
+	for _, p := range providers {
+		if p.Prelude != "" {
+			b.WriteString(p.Prelude + "\n")
+		}
+	}
+	b.WriteString("return (\n")
+	if statements, ok := unreadable(code); ok {
+		b.WriteString("() => " + run + ".compile(" + quoted(statements))
+		for _, name := range names {
+			b.WriteString(", " + quoted(name))
+		}
+		b.WriteString(")(" + strings.Join(names, ", ") + ")")
+	} else {
+		b.WriteString(code)
+	}
+	b.WriteString("\n);\n});\n")
+	return b.String()
+}
+
+// quoted is a string literal of JavaScript. Its escapes for lone surrogates are JSON's: a text in Go has none.
+func quoted(s string) string {
+	text, _ := json.Marshal(s) // strings always can be
+	return string(text)
+}

@@ -1,0 +1,132 @@
+package codemode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// pause is that of the dialect's durable runtime: a program dies of an error with this message.
+const pause = "__CODEMODE_PAUSE__"
+
+// host is the host's side of the harness: tools and connectors, asked by name.
+type host struct {
+	tools      map[string]map[string]Tool
+	connectors []Connector
+	mark       string
+}
+
+// call answers the harness's call(provider, name, text, bytes).
+func (h host) call(ctx context.Context, args []protocol.Value) (protocol.Value, error) {
+	if len(args) != 4 {
+		return nil, errors.New("a tool is called with four arguments")
+	}
+	var provider, name string
+	if err := errors.Join(protocol.Unmarshal(args[0], &provider), protocol.Unmarshal(args[1], &name)); err != nil {
+		return nil, err
+	}
+	tool, ok := h.tools[provider][name]
+	if !ok || tool.Call == nil {
+		return answer("error", fmt.Sprintf(`Tool "%s" not found`, name))
+	}
+	values, err := arguments(args[2], args[3], h.mark)
+	if err != nil {
+		return answer("error", err.Error())
+	}
+	v, err := guarded(name, func() (protocol.Value, error) { return tool.Call(ctx, values) })
+	if err != nil {
+		return answer("error", messageOf(err))
+	}
+	value, err := asJSON(v)
+	if err != nil {
+		return answer("error", err.Error())
+	}
+	return answer("value", value)
+}
+
+// connect answers the harness's connect(connector, method, value).
+func (h host) connect(ctx context.Context, args []protocol.Value) (protocol.Value, error) {
+	if len(args) != 3 {
+		return nil, errors.New("a connector is called with three arguments")
+	}
+	var name, method string
+	if err := errors.Join(protocol.Unmarshal(args[0], &name), protocol.Unmarshal(args[1], &method)); err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(h.connectors, func(c Connector) bool { return c.Name == name })
+	if i < 0 || h.connectors[i].Call == nil {
+		return answer("error", fmt.Sprintf(`Connector "%s" not found`, name))
+	}
+	v, err := guarded(method, func() (protocol.Value, error) { return h.connectors[i].Call(ctx, method, args[2]) })
+	if err != nil {
+		return answer("error", messageOf(err))
+	}
+	value, err := graphOf(v)
+	if err != nil {
+		return answer("error", err.Error())
+	}
+	if o, _ := value.(*protocol.Object); o != nil {
+		switch control, _ := member(o, "__codemode_control__"); control {
+		case "pause":
+			return answer("error", pause)
+		case "error":
+			message, _ := member(o, "message")
+			return answer("error", textOf(message))
+		}
+	}
+	return answer("value", value)
+}
+
+// answer is what the harness reads.
+func answer(kind string, value any) (protocol.Value, error) {
+	return protocol.Encode(&protocol.Array{Items: []any{kind, value}})
+}
+
+// guarded calls f and makes an error of a panic.
+func guarded(name string, f func() (protocol.Value, error)) (v protocol.Value, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf(`Tool "%s" panicked: %v`, name, reason)
+		}
+	}()
+	return f()
+}
+
+func graphOf(v protocol.Value) (any, error) {
+	if v == nil {
+		return protocol.Undefined{}, nil
+	}
+	return protocol.Decode(v, protocol.ValueBounds)
+}
+
+func member(o *protocol.Object, key string) (value any, ok bool) {
+	for _, m := range o.Members {
+		if m.Key == key {
+			return m.Value, true
+		}
+	}
+	return protocol.Undefined{}, false
+}
+
+// messageOf is what the program sees of something thrown: its message, or its text where it is no error.
+func messageOf(thrown any) string {
+	err, ok := thrown.(error)
+	if !ok {
+		return textOf(thrown)
+	}
+	var t *protocol.ThrownError
+	if !errors.As(err, &t) {
+		return err.Error()
+	}
+	if t.Thrown == nil {
+		return t.Message
+	}
+	value, decodeErr := graphOf(t.Thrown)
+	if decodeErr != nil {
+		return t.Message
+	}
+	return textOf(value)
+}

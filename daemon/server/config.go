@@ -45,8 +45,8 @@ type Config struct {
 	OpenTimeout     time.Duration // from connecting to session.open; default 10 s
 	DrainGrace      time.Duration // for running work once Serve's context ends; default 10 s
 
-	// Messages that a client which can resume has not acknowledged count as owed too; with twice OwedBytes of them its
-	// session ends. Sessions whose connection was lost wait for their clients within these bounds. No identity has more than half of
+	// Messages that a client which can resume has not acknowledged count as owed too; with twice OwedBytes of those that
+	// have left its session ends. Sessions whose connection was lost wait for their clients within these bounds. No identity has more than half of
 	// the number and the bytes.
 	ResumeWindow   time.Duration // for so long; unless set not at all
 	ResumeSessions int           // so many; default 64

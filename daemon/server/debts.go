@@ -12,7 +12,6 @@ import (
 // without a client have limits of their own.
 type debts struct {
 	limit int64
-	own   int64 // of one session's messages that are not acknowledged
 	away  int64 // of all sessions without a client; half of it for those of one identity
 
 	mu    sync.Mutex
@@ -54,12 +53,8 @@ func (d *debts) keep(x *session, change int64) (writtenOff []*session) {
 	own := d.debt(x)
 	own.kept += change
 	d.change(own, change)
-	if own.kept > d.own && !own.writtenOff {
-		d.strike(own)
-		writtenOff = append(writtenOff, x)
-	}
 	d.settle(x, own)
-	return append(writtenOff, d.writeOff()...)
+	return d.writeOff()
 }
 
 // check returns what owe does, after sessions lost their clients.
@@ -93,18 +88,14 @@ func (d *debts) change(own *debt, n int64) {
 	}
 }
 
-func (d *debts) strike(own *debt) {
-	d.total -= own.bytes
-	own.writtenOff = true
-}
-
 func (d *debts) writeOff() (writtenOff []*session) {
 	for {
 		x, own := d.excess()
 		if x == nil {
 			return writtenOff
 		}
-		d.strike(own)
+		d.total -= own.bytes
+		own.writtenOff = true
 		writtenOff = append(writtenOff, x)
 	}
 }

@@ -147,9 +147,13 @@ func (x *session) acknowledged(conn *channel.Conn, m protocol.Message) {
 // kept hears of the bytes that the client has not acknowledged. Where they become fewer it takes no lock of a session.
 func (x *session) kept(change int64) {
 	writtenOff := x.srv.debts.keep(x, change)
-	if change > 0 {
-		writeOff(writtenOff)
+	if change <= 0 {
+		return
 	}
+	if x.out.Unread() > 2*x.srv.cfg.OwedBytes {
+		writtenOff = append(writtenOff, x)
+	}
+	writeOff(writtenOff)
 }
 
 // attach has the client's session go on on conn, also where its old connection is not known to be lost. The answer to
@@ -162,7 +166,7 @@ func (s *Server) attach(identity string, conn *channel.Conn, id json.RawMessage,
 			continue
 		}
 		x.mu.Lock()
-		if x.holds(p.Resume) && !x.doomed && !x.over && !x.revoked {
+		if x.holds(p.Resume) && x.lasts() {
 			defer x.mu.Unlock()
 			return x, s.reattach(x, conn, id, p)
 		}
@@ -243,6 +247,14 @@ func (s *Server) detach(x *session, conn *channel.Conn) (kept bool) {
 	x.mu.Unlock()
 	s.limitAway(x.identity)
 	return true
+}
+
+// lasts tells whether the session can be resumed, also where its connection is ending this moment. With mu.
+func (x *session) lasts() bool {
+	if x.conn != nil && x.conn.Cause() != nil {
+		return x.mayReturn(x.conn)
+	}
+	return !x.doomed && !x.over && !x.revoked
 }
 
 // mayReturn tells whether the client may resume the session: the connection broke, and nobody ended it. With mu.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -369,11 +370,12 @@ func TestClientThatAcknowledgesNothing(t *testing.T) {
 	big := func(context.Context, executor.Request) (*protocol.Outcome, error) {
 		return returned(protocol.Value(`"` + strings.Repeat("x", size) + `"`)), nil
 	}
-	flood := func(_ context.Context, q executor.Request) (*protocol.Outcome, error) {
-		for range 30 {
+	flood := func(ctx context.Context, q executor.Request) (*protocol.Outcome, error) {
+		for ctx.Err() == nil {
 			q.OnLog(protocol.Log{Text: strings.Repeat("y", 1<<20)})
+			runtime.Gosched()
 		}
-		return returned(protocol.Value("1")), nil
+		return untilCancelled(ctx, q)
 	}
 	r := serve(t, script{"big": big, "flood": flood}, Config{ResumeWindow: resumeWindow, OwedBytes: 3 * size, DrainGrace: graceOfTests})
 	g := r.begin(t)

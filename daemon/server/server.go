@@ -75,7 +75,7 @@ func New(exec executor.Executor, cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, exec: exec, log: cfg.Logger,
-		debts:    debts{limit: cfg.TotalOwedBytes, own: 2 * cfg.OwedBytes, away: cfg.ResumeBytes, of: map[*session]*debt{}},
+		debts:    debts{limit: cfg.TotalOwedBytes, away: cfg.ResumeBytes, of: map[*session]*debt{}},
 		resting:  resting{conns: map[net.Conn]rester{}},
 		throttle: newThrottle(time.Now),
 		sessions: map[*session]struct{}{}, idle: make(chan struct{}),

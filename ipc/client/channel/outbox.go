@@ -161,6 +161,17 @@ func (o *Outbox) Unacknowledged() bool {
 	return o.kept > 0
 }
 
+// Unread is the bytes of messages that have left and that the peer has not acknowledged.
+func (o *Outbox) Unread() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := o.kept - o.bytes
+	for _, w := range o.waiting {
+		n -= int64(w.msg.size())
+	}
+	return n
+}
+
 // Watch has f hear of the bytes that are kept, by the change since it heard last, once that is a step or more. It is
 // called by whoever made the change.
 func (o *Outbox) Watch(f func(change int64)) {

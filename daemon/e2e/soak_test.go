@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -32,7 +31,7 @@ const (
 )
 
 // TestSoak: under mixed load, with workers and connections dying all the time, every execution gets exactly one answer,
-// and the right one, unless its connection was cut. Afterwards the service is as it was before.
+// and the right one. Afterwards the service is as it was before.
 func TestSoak(t *testing.T) {
 	length := 15 * time.Second
 	if testing.Short() {
@@ -90,41 +89,20 @@ type soak struct {
 func newSoak(t *testing.T, s *service, seed uint64) *soak {
 	k := &soak{t: t, service: s, seed: seed, counts: map[string]int{}, hostile: hostiles(t, "testdata/hostile.jsonl", 217)}
 	for range soakClients {
-		k.lines = append(k.lines, &line{wire: s.lay()})
+		w := s.lay()
+		k.lines = append(k.lines, &line{w, w.dial()})
 	}
 	return k
 }
 
-// line is a client on a wire, dialled again when the wire was cut. Any goroutine may use it.
+// line is a client on a wire.
 type line struct {
 	*wire
-	mu     sync.Mutex
 	client *client.Client
-	since  int64 // cuts of the wire before the client was dialled
-}
-
-// get returns the client in use, and tells of one that an execution used whether its connection was cut.
-func (l *line) get() (c *client.Client, cut func() bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.client != nil && l.cuts.Load() != l.since {
-		_ = l.client.Close()
-		l.client = nil
-	}
-	if l.client == nil {
-		l.since = l.cuts.Load()
-		if l.client, err = l.dial(context.Background()); err != nil {
-			return nil, nil, err
-		}
-	}
-	since := l.since
-	return l.client, func() bool { return l.cuts.Load() != since }, nil
 }
 
 func (l *line) close() {
-	if l.client != nil {
-		_ = l.client.Close()
-	}
+	_ = l.client.Close()
 	l.wire.close()
 }
 
@@ -173,32 +151,24 @@ func (k *soak) cutWire(r *rand.Rand) { k.lines[r.IntN(len(k.lines))].cut() }
 func (k *soak) use(ctx context.Context, l *line, r *rand.Rand) {
 	for ctx.Err() == nil {
 		p := k.program(r)
-		c, cut, err := l.get()
-		if err != nil {
-			k.t.Errorf("cannot connect again: %v", err)
-			return
-		}
 		patience, cancel := context.WithTimeout(context.Background(), time.Minute)
 		if p.cancel > 0 {
 			patience, cancel = context.WithTimeout(context.Background(), p.cancel)
 		}
 		began := time.Now()
-		o, err := c.Execute(patience, p.request)
+		o, err := l.client.Execute(patience, p.request)
 		took := time.Since(began)
 		cancel()
-		k.note(p, o, err, took, cut())
+		k.note(p, o, err, took)
 	}
 }
 
 // note judges one answer.
-func (k *soak) note(p trial, o *protocol.Outcome, err error, took time.Duration, cut bool) {
+func (k *soak) note(p trial, o *protocol.Outcome, err error, took time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil {
-		k.counts["connection cut"]++
-		if !cut || !errors.Is(err, protocol.Internal) {
-			k.failures = append(k.failures, fmt.Sprintf("%s: %v, cut: %t", p.name, err, cut))
-		}
+		k.failures = append(k.failures, fmt.Sprintf("%s: %v", p.name, err))
 		return
 	}
 	kind := "ok"

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -23,6 +22,7 @@ import (
 // wire stands between a client and the service: it passes everything on, reads along what the service says, and can be
 // cut.
 type wire struct {
+	tb      testing.TB
 	service string // path of its socket
 	listen  net.Listener
 	cuts    atomic.Int64
@@ -49,22 +49,19 @@ func (s *service) lay() *wire {
 	if err != nil {
 		s.tb.Fatal(err)
 	}
-	w := &wire{service: strings.TrimPrefix(s.address, "unix:"), listen: l, pairs: map[*pair]struct{}{}}
+	w := &wire{tb: s.tb, service: strings.TrimPrefix(s.address, "unix:"), listen: l, pairs: map[*pair]struct{}{}}
 	w.done.Go(w.accept)
 	return w
 }
 
-// dial makes a client at the wire's end, again if the wire is cut meanwhile. It waits for at most a minute.
-func (w *wire) dial(ctx context.Context) (*client.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		cuts := w.cuts.Load()
-		c, err := client.Dial(ctx, "unix:"+w.listen.Addr().String())
-		if err == nil || w.cuts.Load() == cuts {
-			return c, err
-		}
+// dial makes a client at the wire's end.
+func (w *wire) dial() *client.Client {
+	w.tb.Helper()
+	c, err := client.Dial(w.tb.Context(), "unix:"+w.listen.Addr().String())
+	if err != nil {
+		w.tb.Fatal(err)
 	}
+	return c
 }
 
 func (w *wire) accept() {

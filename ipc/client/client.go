@@ -16,18 +16,25 @@ import (
 	"github.com/executord/executord/ipc/protocol"
 )
 
-// Client is a remote executor.
+// Client is a remote executor. It has one connection in use at a time, and makes it again when it is lost.
+//
+// What is under way then goes on, where the service keeps lost sessions (see its --resume-window): calls, logs and
+// outcomes that were lost come again, once, and no tool is run twice. Where it does not, or not for long enough, Execute
+// fails with protocol.Internal: the program may or may not have run, and is not sent again.
 type Client struct {
 	opts     options
 	endpoint endpoint
 
-	ctx    context.Context // ends when Close begins
-	cancel context.CancelCauseFunc
+	ctx      context.Context // ends when Close begins
+	cancel   context.CancelCauseFunc
+	sessions sync.WaitGroup // goroutines of sessions, and of connecting
 
-	mu     sync.Mutex
-	conn   *session // in use for new executions
-	closed bool
-	work   sync.WaitGroup // calls of Execute
+	mu         sync.Mutex
+	current    *session // for new executions; nil while there is none
+	connecting *attempt // nil while nobody connects
+	opened     protocol.SessionOpened
+	closed     bool
+	work       sync.WaitGroup // calls of Execute
 }
 
 var _ executor.Executor = (*Client)(nil)
@@ -45,7 +52,7 @@ func Dial(ctx context.Context, address string, opts ...Option) (*Client, error) 
 	for _, set := range opts {
 		set(&o)
 	}
-	if o.maxTools < 1 || o.maxMessage < 1 || o.maxMessage > maxMaxMessage || o.cancelGrace <= 0 {
+	if o.maxTools < 1 || o.maxMessage < 1 || o.maxMessage > maxMaxMessage || o.cancelGrace <= 0 || o.reconnect < 0 || o.maxAge < 0 {
 		return nil, errors.New("cannot dial with a limit that is not positive or too large")
 	}
 	o.channel.MaxMessageBytes = 2 * o.maxMessage
@@ -55,15 +62,31 @@ func Dial(ctx context.Context, address string, opts ...Option) (*Client, error) 
 	}
 	c := &Client{opts: o, endpoint: e}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	if c.conn, err = c.open(ctx); err != nil {
+	if err = c.begin(ctx); err != nil {
 		c.cancel(err)
 		return nil, err
 	}
 	return c, nil
 }
 
-// open makes one connection and opens a session on it.
-func (c *Client) open(ctx context.Context) (*session, error) {
+// begin opens a session for new executions.
+func (c *Client) begin(ctx context.Context) error {
+	none := uint64(0)
+	conn, opened, err := c.connect(ctx, protocol.SessionOpen{Client: c.opts.party, Received: &none})
+	if err != nil {
+		return err
+	}
+	s := newSession(c, conn, opened)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current, c.opened = s, opened
+	s.retired = c.closed
+	c.sessions.Go(func() { s.run(conn) })
+	return nil
+}
+
+// connect makes one connection and opens a session on it, a new one or one that is resumed.
+func (c *Client) connect(ctx context.Context, open protocol.SessionOpen) (*channel.Conn, protocol.SessionOpened, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	header := http.Header{}
@@ -74,16 +97,74 @@ func (c *Client) open(ctx context.Context) (*session, error) {
 	conn, resp, err := channel.Dial(ctx, c.endpoint.url, protocol.Subprotocol, header, c.opts.channel, dial)
 	if err != nil {
 		if refusal := refusalOf(resp); refusal != nil {
-			return nil, refusal
+			return nil, protocol.SessionOpened{}, refusal
 		}
-		return nil, fmt.Errorf("cannot connect to %s: %w", c.endpoint.address, err)
+		return nil, protocol.SessionOpened{}, fmt.Errorf("cannot connect to %s: %w", c.endpoint.address, err)
 	}
-	s := newSession(conn, &c.opts)
-	if err := s.open(ctx); err != nil {
-		s.close(channel.CloseNormal, "")
-		return nil, err
+	opened, err := c.openOn(ctx, conn, open)
+	if err != nil {
+		conn.Close(channel.CloseNormal, "")
+		c.sessions.Go(func() { discard(conn) })
+		return nil, opened, err
 	}
-	return s, nil
+	return conn, opened, nil
+}
+
+// discard waits for the end of a connection that is closing.
+func discard(conn *channel.Conn) {
+	for {
+		if _, err := conn.Receive(); err != nil {
+			<-conn.Done()
+			return
+		}
+	}
+}
+
+// openOn sends session.open, the first message of a connection, and takes the answer, which is the first one too.
+func (c *Client) openOn(ctx context.Context, conn *channel.Conn, open protocol.SessionOpen) (opened protocol.SessionOpened, err error) {
+	params, err := protocol.EncodeParams(open)
+	if err != nil {
+		return opened, err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Abort("session.open was not answered: " + context.Cause(ctx).Error()) })
+	defer stop()
+	if err := conn.Send(ctx, protocol.AppendRequest(nil, protocol.NumberID(0), protocol.MethodSessionOpen, params)); err != nil {
+		return opened, turnedAway(conn)
+	}
+	text, err := conn.Receive()
+	switch {
+	case ctx.Err() != nil:
+		return opened, context.Cause(ctx)
+	case err != nil:
+		return opened, turnedAway(conn)
+	}
+	m, err := protocol.ParseMessage(text, c.opts.bounds())
+	switch {
+	case err != nil:
+	case m.Error != nil:
+		return opened, m.Error.Typed()
+	case m.Kind == protocol.KindResponse:
+		err = json.Unmarshal(m.Result, &opened)
+	default:
+		err = errors.New("another message came first")
+	}
+	switch {
+	case err != nil:
+		return opened, protocol.Errorf(protocol.Internal, "the service opened the session in a way that cannot be read: %s", err)
+	case opened.Protocol != protocol.Version:
+		return opened, protocol.Errorf(protocol.UnsupportedProtocol,
+			"the service speaks version %.20q of the protocol, this client version %q", opened.Protocol, protocol.Version)
+	}
+	return opened, nil
+}
+
+// turnedAway is the error of a connection that ended before the session was open, so that nothing can have run.
+func turnedAway(conn *channel.Conn) error {
+	var end *channel.CloseError
+	if errors.As(conn.Cause(), &end) && end.Code == channel.CloseGoingAway {
+		return protocol.Errorf(protocol.Draining, "the service is stopping")
+	}
+	return lost(conn)
 }
 
 // refusalOf is the typed error in the service's answer to the handshake, nil when there is none.
@@ -105,31 +186,37 @@ func refusalOf(resp *http.Response) *protocol.Error {
 	return body.Error
 }
 
-// Server is what the service told of itself when the session was opened.
+// Server is what the service told of itself when it opened the session that was begun last.
 func (c *Client) Server() protocol.SessionOpened {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.conn.opened
+	return c.opened
 }
 
-// begin counts a call of Execute and gives it the connection to use.
-func (c *Client) begin() (*session, error) {
+// enter counts a call of Execute.
+func (c *Client) enter() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, protocol.Errorf(protocol.Draining, "the client is closed")
+		return protocol.Errorf(protocol.Draining, "the client is closed")
 	}
 	c.work.Add(1)
-	return c.conn, nil
+	return nil
 }
 
-// Close cancels what still runs and waits for it, for the tools that it called too, and ends the session.
+// Close cancels what still runs and waits for it, for the tools that it called too, and ends the sessions.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	c.cancel(protocol.Errorf(protocol.Cancelled, "the client was closed"))
 	c.work.Wait()
-	c.conn.close(channel.CloseNormal, "")
+	c.mu.Lock()
+	s := c.current
+	c.mu.Unlock()
+	if s != nil {
+		s.retire()
+	}
+	c.sessions.Wait()
 	return nil
 }

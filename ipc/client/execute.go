@@ -26,8 +26,9 @@ type execution struct {
 	over     bool                               // no call may begin
 }
 
-// Execute runs one program on the service; see executor.Executor. When the connection is lost the error is of type
-// protocol.Internal: the program may or may not have run.
+// Execute runs one program on the service; see executor.Executor. While the service cannot be reached it waits as long as
+// WithReconnect says. The program is sent once, and again only where the service is known not to have accepted it. When a
+// connection is lost and the session with it, the error is of type protocol.Internal: the program may or may not have run.
 func (c *Client) Execute(ctx context.Context, r executor.Request) (*protocol.Outcome, error) {
 	if err := protocol.Validate(&r.Execute); err != nil {
 		return nil, err
@@ -35,8 +36,7 @@ func (c *Client) Execute(ctx context.Context, r executor.Request) (*protocol.Out
 	if r.Network == protocol.NetworkHost && r.Fetch == nil {
 		return nil, protocol.FieldError("network", "host needs a caller that answers fetch calls")
 	}
-	s, err := c.begin()
-	if err != nil {
+	if err := c.enter(); err != nil {
 		return nil, err
 	}
 	defer c.work.Done()
@@ -44,42 +44,59 @@ func (c *Client) Execute(ctx context.Context, r executor.Request) (*protocol.Out
 	defer cancel(nil)
 	stop := context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })
 	defer stop()
-	return s.execute(ctx, &r)
-}
-
-func (s *session) execute(ctx context.Context, r *executor.Request) (*protocol.Outcome, error) {
-	if ctx.Err() != nil {
-		return cancelled(ctx), nil
-	}
 	if r.Execution == "" {
 		r.Execution = "x-" + rand.Text()
 	}
+	patience := time.Now().Add(c.opts.reconnect)
+	var pace backoff
+	for again := false; ; again = true {
+		s, err := c.session(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return cancelled(ctx), nil
+		case err != nil:
+			return nil, err
+		}
+		o, refused, err := s.execute(ctx, &r)
+		if !refused || again && time.Now().After(patience) {
+			return o, err
+		}
+		c.retire(s)
+		if again {
+			pace.wait(ctx)
+		}
+	}
+}
+
+// execute runs the program in this session. With refused the service has not accepted it, and another session may.
+func (s *session) execute(ctx context.Context, r *executor.Request) (o *protocol.Outcome, refused bool, err error) {
 	params, err := protocol.EncodeParams(&r.Execute)
 	if err != nil {
-		return nil, protocol.Errorf(protocol.InvalidParams, "%s", err)
+		return nil, false, protocol.Errorf(protocol.InvalidParams, "%s", err)
 	}
 	id, reply := s.request()
 	defer s.forget(id)
 	text := protocol.AppendRequest(nil, protocol.NumberID(id), protocol.MethodExecute, params)
 	if int64(len(text)) > s.opts.maxMessage {
-		return nil, protocol.FieldError("", "the request has %d bytes, more than %d", len(text), s.opts.maxMessage)
+		return nil, false, protocol.FieldError("", "the request has %d bytes, more than %d", len(text), s.opts.maxMessage)
 	}
-	x, err := s.begin(ctx, r)
+	x, refused, err := s.begin(ctx, r)
 	if err != nil {
-		return nil, err
+		return nil, refused, err
 	}
-	defer s.end(x)
-	switch err := s.conn.Send(ctx, text); {
+	defer s.finish(x)
+	switch err := s.out.Send(ctx, text); {
 	case errors.Is(err, channel.ErrClosed):
-		return nil, s.lost()
+		<-s.ended
+		return nil, true, s.end
 	case err != nil: // it never left
-		return cancelled(ctx), nil
+		return cancelled(ctx), false, nil
 	}
 	return s.await(ctx, x, reply)
 }
 
 // await hands out events until the answer is there.
-func (s *session) await(ctx context.Context, x *execution, reply <-chan protocol.Message) (*protocol.Outcome, error) {
+func (s *session) await(ctx context.Context, x *execution, reply <-chan protocol.Message) (o *protocol.Outcome, refused bool, err error) {
 	leave := ctx.Done()
 	var grace <-chan time.Time
 	for {
@@ -89,7 +106,8 @@ func (s *session) await(ctx context.Context, x *execution, reply <-chan protocol
 		case m := <-reply:
 			x.events.deliver(x.req)
 			s.awaitStarted(x)
-			return s.answer(m)
+			o, err = s.answer(m)
+			return o, errors.Is(err, protocol.Draining), err
 		case <-leave:
 			leave = nil
 			s.sendCancel(x, context.Cause(ctx))
@@ -97,21 +115,22 @@ func (s *session) await(ctx context.Context, x *execution, reply <-chan protocol
 			defer timer.Stop()
 			grace = timer.C
 		case <-grace:
-			return cancelled(ctx), nil
+			return cancelled(ctx), false, nil
 		case <-s.ended:
 			return s.lastAnswer(x, reply)
 		}
 	}
 }
 
-// lastAnswer takes an answer that came just before the connection ended.
-func (s *session) lastAnswer(x *execution, reply <-chan protocol.Message) (*protocol.Outcome, error) {
+// lastAnswer takes an answer that came just before the session ended.
+func (s *session) lastAnswer(x *execution, reply <-chan protocol.Message) (o *protocol.Outcome, refused bool, err error) {
 	select {
 	case m := <-reply:
 		x.events.deliver(x.req)
-		return s.answer(m)
+		o, err = s.answer(m)
+		return o, errors.Is(err, protocol.Draining), err
 	default:
-		return nil, s.lost()
+		return nil, s.refused, s.end
 	}
 }
 
@@ -126,28 +145,33 @@ func (s *session) answer(m protocol.Message) (*protocol.Outcome, error) {
 	return o, nil
 }
 
-// begin makes the execution known to the reader.
-func (s *session) begin(ctx context.Context, r *executor.Request) (*execution, error) {
-	x := &execution{id: r.Execution, req: r, calls: map[uint64]context.CancelCauseFunc{}}
+// begin makes the execution known to the reader. It is refused by a session that takes none any more.
+func (s *session) begin(ctx context.Context, r *executor.Request) (x *execution, refused bool, err error) {
+	x = &execution{id: r.Execution, req: r, calls: map[uint64]context.CancelCauseFunc{}}
 	x.events.wake = make(chan struct{}, 1)
 	// Tools end with the execution, not with the caller's patience: a program that is being cancelled may still end well.
 	x.ctx, x.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.executions[x.id] != nil {
+	switch {
+	case s.retired:
 		x.cancel(nil)
-		return nil, protocol.FieldError("execution", "%q is running", x.id)
+		return nil, true, protocol.Errorf(protocol.Draining, "the session takes no new executions")
+	case s.executions[x.id] != nil:
+		x.cancel(nil)
+		return nil, false, protocol.FieldError("execution", "%q is running", x.id)
 	}
 	s.executions[x.id] = x
-	return x, nil
+	return x, false, nil
 }
 
-func (s *session) end(x *execution) {
+func (s *session) finish(x *execution) {
 	x.cancel(errEnded)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x.over = true
 	delete(s.executions, x.id)
+	s.endIfDone()
 }
 
 var errEnded = errors.New("the execution has ended")
@@ -165,7 +189,7 @@ func (s *session) sendCancel(x *execution, cause error) {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), s.opts.cancelGrace)
 	defer stop()
-	_ = s.conn.Send(ctx, protocol.AppendNotification(nil, protocol.MethodCancel, params))
+	_ = s.out.Send(ctx, protocol.AppendNotification(nil, protocol.MethodCancel, params))
 }
 
 // cancelled is the outcome of an execution that the caller gave up without hearing from the service.

@@ -18,7 +18,7 @@ func (s *session) fetchCall(m protocol.Message) {
 	}
 	f, err := protocol.DecodeFetch(m.Params, s.bounds)
 	if err != nil {
-		s.reply(protocol.AppendError(nil, m.ID, protocol.AsError(err)))
+		s.refuse(m.ID, protocol.AsError(err))
 		return
 	}
 	s.answerLater(m.ID, f.Execution, f.Call, func(ctx context.Context, x *execution) []byte { return s.answerFetch(ctx, x, m.ID, f) })

@@ -21,6 +21,17 @@ type options struct {
 	maxMessage  int64 // sent; the service's messages may be twice as large, see WithMaxMessageBytes
 	maxTools    int
 	cancelGrace time.Duration
+	reconnect   time.Duration
+	maxAge      time.Duration // 0 for none
+}
+
+// bounds of a message of the service.
+func (o *options) bounds() protocol.Bounds {
+	return protocol.Bounds{
+		Bytes: int(o.channel.MaxMessageBytes),
+		Depth: protocol.MaxDepth,
+		Nodes: protocol.ValueBounds.Nodes,
+	}
 }
 
 func defaults() options {
@@ -30,6 +41,7 @@ func defaults() options {
 		maxMessage:  32 << 20,
 		maxTools:    256,
 		cancelGrace: 10 * time.Second,
+		reconnect:   10 * time.Second,
 	}
 }
 
@@ -63,3 +75,11 @@ func WithPingInterval(d time.Duration) Option { return func(o *options) { o.chan
 // WithCancelGrace bounds how long a cancelled Execute waits for the outcome before it makes up one without logs and
 // stats; 10 s unless set.
 func WithCancelGrace(d time.Duration) Option { return func(o *options) { o.cancelGrace = d } }
+
+// WithReconnect bounds how long Execute waits for a service that cannot be reached any more, or that is stopping, while
+// the client tries to connect again; 10 s unless set, and with 0 it tries once. Dial always does.
+func WithReconnect(d time.Duration) Option { return func(o *options) { o.reconnect = d } }
+
+// WithMaxSessionAge has the client open another session at that age, for executions that begin then; those that run are
+// finished where they are. Without it only the service says when.
+func WithMaxSessionAge(d time.Duration) Option { return func(o *options) { o.maxAge = d } }

@@ -4,104 +4,206 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/executord/executord/ipc/client/channel"
 	"github.com/executord/executord/ipc/protocol"
 )
 
-// session is one connection and what is under way on it.
+// session is what is under way between this client and the service. It goes on on another connection when one is lost,
+// where the service allows.
 type session struct {
+	client *Client
 	opts   *options
-	conn   *channel.Conn
+	out    *channel.Outbox
 	bounds protocol.Bounds
-	opened protocol.SessionOpened
 	tools  *tools
-	ended  chan struct{} // closed when the reader has ended
+	ended  chan struct{}   // closed when there is no connection any more and will be none
+	ctx    context.Context // of attempts to resume
+	stop   context.CancelFunc
+
+	// Of run.
+	resume   protocol.Resume // no token: the session ends with its connection
+	receipts channel.Receipts
+	end      error // why it ended, like refused set before ended is closed
+	refused  bool  // what was not answered was not accepted either
 
 	mu         sync.Mutex
+	conn       *channel.Conn // nil while there is none
+	up         chan struct{} // closed while there is one
+	expires    time.Time     // zero for never
+	retired    bool          // it gets no new executions, and ends with the last
+	draining   bool          // the service has said so
+	late       int           // answers of the reader that wait for room
 	lastID     uint64
 	pending    map[uint64]chan protocol.Message // requests without a response
 	executions map[string]*execution
 }
 
-func newSession(conn *channel.Conn, o *options) *session {
+func newSession(c *Client, conn *channel.Conn, opened protocol.SessionOpened) *session {
 	s := &session{
-		opts: o, conn: conn, ended: make(chan struct{}),
-		bounds: protocol.Bounds{
-			Bytes: int(o.channel.MaxMessageBytes),
-			Depth: protocol.MaxDepth,
-			Nodes: protocol.ValueBounds.Nodes,
-		},
+		client: c, opts: &c.opts, bounds: c.opts.bounds(), out: conn.Outbox(), tools: newTools(c.opts.maxTools),
+		ended: make(chan struct{}), up: make(chan struct{}),
 		pending: map[uint64]chan protocol.Message{}, executions: map[string]*execution{},
 	}
-	s.tools = newTools(o.maxTools)
-	go s.read()
+	s.ctx, s.stop = context.WithCancel(c.ctx)
+	if opened.Resume != nil {
+		s.resume = *opened.Resume
+		s.out.Watch(s.kept)
+		s.out.Begin()
+	}
+	if age := c.opts.maxAge; age > 0 {
+		s.expires = time.Now().Add(age - rand.N(age/10+1)) // clients that began together do not end together
+	}
 	return s
 }
 
-// open sends session.open.
-func (s *session) open(ctx context.Context) error {
-	params, err := protocol.EncodeParams(protocol.SessionOpen{Client: s.opts.party})
-	if err != nil {
-		return err
+// run is the reader's goroutine, on the first connection and on those that follow it, until the session ends.
+func (s *session) run(conn *channel.Conn) {
+	for conn != nil {
+		s.connected(conn)
+		s.read(conn)
+		<-conn.Done()
+		conn = s.reconnect(conn)
 	}
-	id, reply := s.request()
-	defer s.forget(id)
-	if err := s.conn.Send(ctx, protocol.AppendRequest(nil, protocol.NumberID(id), protocol.MethodSessionOpen, params)); err != nil {
-		return s.turnedAway()
-	}
-	select {
-	case m := <-reply:
-		return s.takeOpened(m)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.ended:
-		return s.turnedAway()
-	}
-}
-
-// turnedAway is the error of a connection that ended before the session was open, so that nothing can have run.
-func (s *session) turnedAway() error {
-	var end *channel.CloseError
-	if errors.As(s.conn.Cause(), &end) && end.Code == channel.CloseGoingAway {
-		return protocol.Errorf(protocol.Draining, "the service is stopping")
-	}
-	return s.lost()
-}
-
-func (s *session) takeOpened(m protocol.Message) error {
-	if m.Error != nil {
-		return m.Error.Typed()
-	}
-	if err := json.Unmarshal(m.Result, &s.opened); err != nil {
-		return protocol.Errorf(protocol.Internal, "the service opened the session in a way that cannot be read: %s", err)
-	}
-	if s.opened.Protocol != protocol.Version {
-		return protocol.Errorf(protocol.UnsupportedProtocol,
-			"the service speaks version %.20q of the protocol, this client version %q", s.opened.Protocol, protocol.Version)
-	}
-	return nil
-}
-
-// close ends the connection and waits until nothing of the session is left.
-func (s *session) close(code int, reason string) {
-	s.conn.Close(code, reason)
-	<-s.ended
-	<-s.conn.Done()
+	s.stop()
+	close(s.ended)
+	s.out.Close()
+	s.client.retire(s)
 	s.tools.wait()
 }
 
-// lost is the error of everything that was under way when the connection ended.
-func (s *session) lost() error {
+func (s *session) connected(conn *channel.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conn = conn
+	close(s.up)
+	s.endIfDone()
+}
+
+// reconnect has the session go on on another connection; nil when it has ended.
+func (s *session) reconnect(broken *channel.Conn) *channel.Conn {
+	s.mu.Lock()
+	s.conn, s.up = nil, make(chan struct{})
+	draining := s.draining
+	s.mu.Unlock()
+	s.end = lost(broken)
 	var end *channel.CloseError
-	if !errors.As(s.conn.Cause(), &end) {
-		return protocol.Errorf(protocol.Internal, "connection lost")
+	switch {
+	case !errors.As(broken.Cause(), &end):
+		return nil
+	case end.Peer && end.Code == channel.CloseGoingAway && draining:
+		s.refused = true
+		return nil
+	case end.Code != channel.CloseLost && !(end.Peer && (end.Code == channel.CloseGoingAway || end.Code == channel.CloseRestarting)):
+		return nil
+	case s.resume.Token == "":
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, time.Duration(s.resume.WindowMs)*time.Millisecond)
+	defer cancel()
+	var pace backoff
+	for {
+		conn, err := s.again(ctx)
+		if err == nil {
+			return conn
+		}
+		if !temporary(err) || !pace.wait(ctx) {
+			s.end = protocol.Errorf(protocol.Internal, "%s, and the session cannot be resumed: %s", lostText(broken), err)
+			return nil
+		}
+	}
+}
+
+// again resumes the session on a new connection.
+func (s *session) again(ctx context.Context) (*channel.Conn, error) {
+	received := s.receipts.Received
+	conn, opened, err := s.client.connect(ctx, protocol.SessionOpen{Client: s.opts.party, Resume: s.resume.Token, Received: &received})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.out.MoveTo(conn, opened.Received); err != nil {
+		conn.Drop(channel.ClosePolicy, err.Error())
+		s.client.sessions.Go(func() { discard(conn) })
+		return nil, protocol.Errorf(protocol.SessionUnknown, "the service has lost count: %s", err)
+	}
+	s.resume = protocol.Resume{}
+	if opened.Resume != nil {
+		s.resume = *opened.Resume
+	}
+	s.receipts = channel.Receipts{Received: received}
+	conn.Note(protocol.AppendAck(nil, received), true) // so that the service knows that the token has come
+	return conn, nil
+}
+
+// lost is the error of everything that was under way when the connection ended.
+func lost(conn *channel.Conn) error { return protocol.Errorf(protocol.Internal, "%s", lostText(conn)) }
+
+func lostText(conn *channel.Conn) string {
+	var end *channel.CloseError
+	if !errors.As(conn.Cause(), &end) {
+		return "connection lost"
 	}
 	if end.Code == channel.CloseLost {
-		return protocol.Errorf(protocol.Internal, "%s", end)
+		return end.Error()
 	}
-	return protocol.Errorf(protocol.Internal, "connection lost: %s", end)
+	return fmt.Sprintf("connection lost: %s", end)
+}
+
+// wait returns when there is a connection; false when there will be none. Its error is the cause of ctx.
+func (s *session) wait(ctx context.Context) (bool, error) {
+	s.mu.Lock()
+	up := s.up
+	s.mu.Unlock()
+	select {
+	case <-up:
+		return true, nil
+	case <-s.ended:
+		return false, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// old tells whether the session is past its age.
+func (s *session) old() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.expires.IsZero() && time.Now().After(s.expires)
+}
+
+// retire lets the session end with its last execution.
+func (s *session) retire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retired = true
+	s.endIfDone()
+}
+
+// endIfDone is called with mu held.
+func (s *session) endIfDone() {
+	if !s.retired || len(s.executions) > 0 {
+		return
+	}
+	s.stop()
+	if s.conn != nil {
+		s.conn.Close(channel.CloseNormal, "")
+	}
+}
+
+// kept hears of what the service has not acknowledged.
+func (s *session) kept(int64) {
+	const inFlight = 64 << 20
+	if s.out.Unread() > inFlight+2*s.opts.maxMessage {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.conn != nil {
+			s.conn.Drop(channel.ClosePolicy, "the service acknowledges nothing")
+		}
+	}
 }
 
 // request reserves an id for a request.
@@ -120,22 +222,41 @@ func (s *session) forget(id uint64) {
 	delete(s.pending, id)
 }
 
-// read is the reader's goroutine. It hands messages on and never waits for a callback or a tool.
-func (s *session) read() {
-	defer close(s.ended)
+// read hands messages on until the connection ends. It never waits for a callback, a tool, or room to answer.
+func (s *session) read(conn *channel.Conn) {
 	for {
-		text, err := s.conn.Receive()
+		text, err := conn.Receive()
 		if err != nil {
 			return
 		}
 		m, err := protocol.ParseMessage(text, s.bounds)
+		if err == nil && m.Method == protocol.MethodSessionAck && m.Kind == protocol.KindNotification {
+			if err = s.acknowledged(m); err == nil {
+				continue
+			}
+		}
 		if err != nil {
 			s.opts.log.Warn("the service sent what is no message", "error", err.Error())
-			s.conn.Close(channel.ClosePolicy, "that was no message of the protocol")
+			conn.Close(channel.ClosePolicy, "that was no message of the protocol")
 			continue // until the service closes too
+		}
+		if due, now := s.receipts.Count(len(text)); due && s.resume.Token != "" {
+			conn.Note(protocol.AppendAck(nil, s.receipts.Received), now)
 		}
 		s.handle(m)
 	}
+}
+
+// acknowledged takes a session.ack.
+func (s *session) acknowledged(m protocol.Message) error {
+	var p protocol.Received
+	if s.resume.Token == "" {
+		return nil
+	}
+	if err := protocol.DecodeParams(m.Params, &p); err != nil {
+		return err
+	}
+	return s.out.Ack(p.Received)
 }
 
 func (s *session) handle(m protocol.Message) {
@@ -152,10 +273,43 @@ func (s *session) handle(m protocol.Message) {
 		s.executionLog(m)
 	case m.Method == protocol.MethodExecutionState:
 		s.executionState(m)
+	case m.Method == protocol.MethodSessionDraining:
+		s.mu.Lock()
+		s.draining = true
+		s.mu.Unlock()
+		s.client.retire(s)
 	case m.Kind == protocol.KindRequest:
-		e := protocol.Errorf(protocol.UnknownMethod, "this client has no method %.100q", m.Method)
-		_ = s.conn.Send(context.Background(), protocol.AppendError(nil, m.ID, e))
+		s.refuse(m.ID, protocol.Errorf(protocol.UnknownMethod, "this client has no method %.100q", m.Method))
 	}
+}
+
+// maxLate bounds the answers of the reader that wait for room.
+const maxLate = 1024
+
+// answerNow sends an answer of the reader, which must not wait.
+func (s *session) answerNow(text []byte) {
+	if s.out.TrySend(text) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.late == maxLate {
+		if s.conn != nil {
+			s.conn.Drop(channel.ClosePolicy, "the service reads nothing and asks for more")
+		}
+		return
+	}
+	s.late++
+	s.tools.all.Go(func() {
+		s.reply(text)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.late--
+	})
+}
+
+func (s *session) refuse(id json.RawMessage, e *protocol.Error) {
+	s.answerNow(protocol.AppendError(nil, id, e))
 }
 
 // resolve gives a response to its request. One that nobody waits for is ignored.

@@ -72,7 +72,7 @@ func (s *session) toolCall(m protocol.Message) {
 	}
 	c, err := protocol.DecodeToolCall(m.Params, s.bounds)
 	if err != nil {
-		s.reply(protocol.AppendError(nil, m.ID, protocol.AsError(err)))
+		s.refuse(m.ID, protocol.AsError(err))
 		return
 	}
 	s.answerLater(m.ID, c.Execution, c.Call, func(ctx context.Context, x *execution) []byte { return s.answerCall(ctx, x, m.ID, c) })
@@ -221,10 +221,12 @@ func thrown(err error) *protocol.ThrownError {
 	return t
 }
 
-// reply sends a response. When the connection has ended nobody waits for it.
-func (s *session) reply(text []byte) { _ = s.conn.Send(context.Background(), text) }
+// reply sends a response. When the session has ended nobody waits for it.
+func (s *session) reply(text []byte) { _ = s.out.Send(context.Background(), text) }
 
-func (s *session) throw(id json.RawMessage, t *protocol.ThrownError) { s.reply(s.thrownText(id, t)) }
+func (s *session) throw(id json.RawMessage, t *protocol.ThrownError) {
+	s.answerNow(s.thrownText(id, t))
+}
 
 func (s *session) thrownText(id json.RawMessage, t *protocol.ThrownError) []byte {
 	text := protocol.AppendThrown(nil, id, t)

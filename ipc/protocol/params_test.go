@@ -257,3 +257,40 @@ func FuzzExecute(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSession: what opens, resumes and acknowledges a session is refused with a type, or survives its own encoding.
+func FuzzSession(f *testing.F) {
+	f.Add([]byte(`{"client":{"name":"a","version":"1"},"received":0}`))
+	f.Add([]byte(`{"client":{"name":"a"},"resume":"token","received":18446744073709551615}`))
+	f.Add([]byte(`{"received":1}`))
+	f.Add([]byte(`{"received":1e3}`))
+	f.Fuzz(func(t *testing.T, params []byte) {
+		survives(t, params, new(SessionOpen), new(SessionOpen))
+		survives(t, params, new(Received), new(Received))
+		var ack Received
+		if DecodeParams(params, &ack) == nil {
+			m, err := ParseMessage(AppendAck(nil, ack.Received), wide)
+			var again Received
+			if err != nil || m.Method != MethodSessionAck || DecodeParams(m.Params, &again) != nil || again != ack {
+				t.Fatalf("acknowledging %d gives %+v, %v", ack.Received, m, err)
+			}
+		}
+	})
+}
+
+func survives(t *testing.T, params []byte, first, second any) {
+	t.Helper()
+	if err := DecodeParams(params, first); err != nil {
+		if _, ok := err.(*Error); !ok {
+			t.Fatalf("untyped error %v", err)
+		}
+		return
+	}
+	text, err := EncodeParams(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := DecodeParams(text, second); err != nil || !reflect.DeepEqual(first, second) {
+		t.Fatalf("%s became %s, %v", params, text, err)
+	}
+}

@@ -26,7 +26,7 @@ const (
 type ChildConfig struct {
 	Path            string        // worker binary
 	Args            []string      // arguments after those of the contract
-	SnapshotTimeout time.Duration // for making the snapshot, default 10 s
+	SnapshotTimeout time.Duration // for making the snapshot, default 30 s
 }
 
 // Child is a Launcher that starts workers as children of this process: over a socket pair, with the startup snapshot
@@ -53,7 +53,7 @@ func NewChild(ctx context.Context, c ChildConfig) (*Child, error) {
 		return nil, errors.New("cannot launch workers: snapshot timeout is negative")
 	}
 	if c.SnapshotTimeout == 0 {
-		c.SnapshotTimeout = 10 * time.Second
+		c.SnapshotTimeout = 30 * time.Second
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

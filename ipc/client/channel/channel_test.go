@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -545,6 +546,12 @@ func TestSmallMessagesLeaveTogether(t *testing.T) {
 }
 
 func BenchmarkEcho(b *testing.B) {
+	b.Run("plain", func(b *testing.B) { benchmarkEcho(b, false) })
+	b.Run("numbered", func(b *testing.B) { benchmarkEcho(b, true) })
+}
+
+// benchmarkEcho sends messages to and fro. Numbered ones are kept, and acknowledged by a small message now and then.
+func benchmarkEcho(b *testing.B, numbered bool) {
 	conns := make(chan *Conn, 1)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := Accept(w, r, "x", Config{}, func(http.ResponseWriter, int, error) {})
@@ -560,29 +567,57 @@ func BenchmarkEcho(b *testing.B) {
 		b.Fatal(err)
 	}
 	s := <-conns
+	if numbered {
+		c.Outbox().Begin()
+		s.Outbox().Begin()
+	}
 	go func() {
+		var got Receipts
 		for {
 			msg, err := s.Receive()
 			if err != nil {
 				return
 			}
+			if numbered && acknowledged(s, &got, msg) {
+				continue
+			}
 			_ = s.Send(context.Background(), msg)
 		}
 	}()
 	msg := bytes.Repeat([]byte("x"), 200)
+	var got Receipts
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := c.Send(b.Context(), bytes.Clone(msg)); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := c.Receive(); err != nil {
-			b.Fatal(err)
+		for {
+			msg, err := c.Receive()
+			if err != nil {
+				b.Fatal(err)
+			}
+			if !numbered || !acknowledged(c, &got, msg) {
+				break
+			}
 		}
 	}
 	c.Abort("done")
 	s.Abort("done")
 	<-c.Done()
 	<-s.Done()
+}
+
+// acknowledged takes an acknowledgement, or counts another message and acknowledges those that came.
+func acknowledged(c *Conn, got *Receipts, msg []byte) bool {
+	if len(msg) < 20 {
+		n, _ := strconv.ParseUint(string(msg), 10, 64)
+		_ = c.Outbox().Ack(n)
+		return true
+	}
+	if due, now := got.Count(len(msg)); due {
+		c.Note(strconv.AppendUint(nil, got.Received, 10), now)
+	}
+	return false
 }
 
 // TestReasonOfAnEndUnderWrites: a fault of the peer is named, whatever is being sent.

@@ -450,13 +450,6 @@ func TestAddresses(t *testing.T) {
 
 // After connections of every kind came and went, no goroutine and no descriptor is left.
 func TestNothingLeaks(t *testing.T) {
-	files := func() int {
-		list, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(list)
-	}
 	var turn atomic.Int64
 	address := serve(t, func(c *channel.Conn) {
 		m := receive(c)
@@ -467,7 +460,7 @@ func TestNothingLeaks(t *testing.T) {
 		result(c, m)
 		untilEnd(c)
 	})
-	goroutines, fds := runtime.NumGoroutine(), files()
+	goroutines, fds := runtime.NumGoroutine(), openFiles(t)
 	for range 30 {
 		c, err := Dial(t.Context(), address)
 		if err != nil {
@@ -478,10 +471,25 @@ func TestNothingLeaks(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for stop := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > goroutines || files() > fds; runtime.Gosched() {
+	nothingMore(t, goroutines, fds)
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// nothingMore waits until there are no more goroutines and open files than before.
+func nothingMore(t *testing.T, goroutines, fds int) {
+	t.Helper()
+	for stop := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > goroutines || openFiles(t) > fds; runtime.Gosched() {
 		if time.Now().After(stop) {
 			buf := make([]byte, 1<<20)
-			t.Fatalf("%d goroutines and %d files, at first %d and %d\n%s", runtime.NumGoroutine(), files(), goroutines, fds, buf[:runtime.Stack(buf, true)])
+			t.Fatalf("%d goroutines and %d files, at first %d and %d\n%s", runtime.NumGoroutine(), openFiles(t), goroutines, fds, buf[:runtime.Stack(buf, true)])
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -387,4 +388,35 @@ func TestServiceThatReadsNothing(t *testing.T) {
 	}
 	<-ended
 	wantValue(t, c, code("x"))
+}
+
+// After sessions went on over several connections, no goroutine and no descriptor is left.
+func TestNothingLeaksOverManyConnections(t *testing.T) {
+	requests := make(chan protocol.Message, 1)
+	var turn atomic.Int64
+	address := serveAll(t, func(c *connection) {
+		switch {
+		case c.open.Resume == "":
+			c.resumable("first", 0)
+			requests <- c.next()
+		case turn.Add(1)%3 > 0:
+			c.resumable("next", 1)
+		default:
+			c.resumable("last", 1)
+			result(c.Conn, <-requests)
+			untilEnd(c.Conn)
+		}
+	})
+	goroutines, fds := runtime.NumGoroutine(), openFiles(t)
+	for range 10 {
+		c, err := Dial(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantValue(t, c, code("x"))
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	nothingMore(t, goroutines, fds)
 }

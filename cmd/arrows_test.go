@@ -41,6 +41,10 @@ func TestImportArrows(t *testing.T) {
 		{"cmd/executorctl", "github.com/tommie/v8go", "only the worker links V8"},
 		{"cmd/executord", "runtime/cgo", "the service is pure Go"},
 		{"cmd/executorctl", "runtime/cgo", "the service is pure Go"},
+		{"ipc/...", "github.com/modelcontextprotocol/go-sdk", "only executorctl speaks MCP"},
+		{"daemon/...", "github.com/modelcontextprotocol/go-sdk", "only executorctl speaks MCP"},
+		{"cmd/executord", "github.com/modelcontextprotocol/go-sdk", "only executorctl speaks MCP"},
+		{"cmd/executor-worker", "github.com/modelcontextprotocol/go-sdk", "only executorctl speaks MCP"},
 		{"cmd/executor-worker", "github.com/gorilla/websocket", "a worker has no network"},
 	} {
 		t.Run(c.from+" never "+strings.TrimPrefix(c.never, module), func(t *testing.T) {

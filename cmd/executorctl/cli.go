@@ -57,6 +57,7 @@ const (
 // commands is the command line.
 type commands struct {
 	Run         runCommand          `cmd:"" help:"Run a program and print what it produced."`
+	MCP         mcpCommand          `cmd:"" name:"mcp" help:"Be an MCP server with a tool that runs code, which can call the tools of other MCP servers."`
 	Status      statusCommand       `cmd:"" help:"Show what the service is doing, and how much."`
 	Top         topCommand          `cmd:"" help:"Watch the service in a live view; q ends it."`
 	Page        pageCommand         `cmd:"" help:"Serve the live page to browsers on this machine."`

@@ -21,21 +21,26 @@ const defaultSocket = "/run/executord/executord.sock"
 
 // runCommand is executorctl run.
 type runCommand struct {
-	File         string           `arg:"" help:"The program; - reads standard input."`
-	Embedded     bool             `xor:"where" help:"Run in a worker of this process, without a service."`
-	Address      string           `xor:"where" placeholder:"ADDRESS" help:"The service: unix:/path or tcp://host:port. Default: $$EXECUTORD_ADDRESS, else unix:/run/executord/executord.sock where that is there, else as with --embedded."`
-	WorkerBinary string           `env:"EXECUTORD_WORKER_BINARY" placeholder:"FILE" help:"The executor-worker that --embedded runs. Default: beside this program, then in PATH."`
-	Tools        string           `placeholder:"FILE" help:"JSON file of tools: {provider: {tool: {command: [argv…]} | {value: …} | {error: message}}}. A command gets the arguments as a JSON array on standard input and answers with JSON on standard output."`
-	Input        string           `placeholder:"JSON" help:"Input of the program."`
-	Form         protocol.Form    `enum:"auto,module,function,script" default:"auto" help:"What the text is: auto, module, function or script."`
-	Name         string           `placeholder:"NAME" help:"Name of the program in stack traces. Default: that of the file."`
-	Network      protocol.Network `enum:"none,host,direct" default:"none" help:"Where its requests go: none, host (this program performs them) or direct (the service does, as far as it allows)."`
-	Egress       settings.Egress  `embed:"" prefix:"egress-" envprefix:"EXECUTORD_EGRESS_"`
-	CPU          limitFlag        `placeholder:"TIME" help:"Limit of CPU time, as 1s."`
-	Wall         limitFlag        `placeholder:"TIME" help:"Limit of the program's own time, without waiting for tools."`
-	Total        limitFlag        `placeholder:"TIME" help:"Limit of all its time."`
-	Heap         *int64           `placeholder:"MIB" help:"Limit of its JavaScript heap."`
-	JSON         bool             `name:"json" help:"Print the whole outcome as one line of JSON."`
+	File string `arg:"" help:"The program; - reads standard input."`
+	placeFlags
+	Tools   string           `placeholder:"FILE" help:"JSON file of tools: {provider: {tool: {command: [argv…]} | {value: …} | {error: message}}}. A command gets the arguments as a JSON array on standard input and answers with JSON on standard output."`
+	Input   string           `placeholder:"JSON" help:"Input of the program."`
+	Form    protocol.Form    `enum:"auto,module,function,script" default:"auto" help:"What the text is: auto, module, function or script."`
+	Name    string           `placeholder:"NAME" help:"Name of the program in stack traces. Default: that of the file."`
+	Network protocol.Network `enum:"none,host,direct" default:"none" help:"Where its requests go: none, host (this program performs them) or direct (the service does, as far as it allows)."`
+	Egress  settings.Egress  `embed:"" prefix:"egress-" envprefix:"EXECUTORD_EGRESS_"`
+	CPU     limitFlag        `placeholder:"TIME" help:"Limit of CPU time, as 1s."`
+	Wall    limitFlag        `placeholder:"TIME" help:"Limit of the program's own time, without waiting for tools."`
+	Total   limitFlag        `placeholder:"TIME" help:"Limit of all its time."`
+	Heap    *int64           `placeholder:"MIB" help:"Limit of its JavaScript heap."`
+	JSON    bool             `name:"json" help:"Print the whole outcome as one line of JSON."`
+}
+
+// placeFlags say where programs run.
+type placeFlags struct {
+	Embedded     bool   `xor:"where" help:"Run in a worker of this process, without a service."`
+	Address      string `xor:"where" placeholder:"ADDRESS" help:"The service: unix:/path or tcp://host:port. Default: $$EXECUTORD_ADDRESS, else unix:/run/executord/executord.sock where that is there, else as with --embedded."`
+	WorkerBinary string `env:"EXECUTORD_WORKER_BINARY" placeholder:"FILE" help:"The executor-worker that --embedded runs. Default: beside this program, then in PATH."`
 }
 
 // Help is shown below the flags.
@@ -69,7 +74,11 @@ func (c *runCommand) Run(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	e, err := c.executor(ctx, w)
+	direct, err := c.Egress.Fetch()
+	if err != nil {
+		return err
+	}
+	e, err := c.executor(ctx, w, executor.Config{Workers: 1, Direct: direct})
 	if err != nil {
 		return err
 	}
@@ -161,12 +170,17 @@ func readUpTo(r io.Reader, limit int) ([]byte, error) {
 	return text, err
 }
 
-// executor connects to the service, or starts a worker.
-func (c *runCommand) executor(ctx context.Context, w *world) (executor.Executor, error) {
+// executor connects to the service, or starts workers as config says.
+func (c *placeFlags) executor(ctx context.Context, w *world, config executor.Config) (executor.Executor, error) {
 	address := c.address(w)
 	if address == "" {
-		return c.embedded(ctx)
+		config.WorkerBinary = c.WorkerBinary
+		return executor.New(ctx, config)
 	}
+	return dial(ctx, w, address)
+}
+
+func dial(ctx context.Context, w *world, address string) (executor.Executor, error) {
 	e, err := client.Dial(ctx, address, client.WithName("executorctl", version), client.WithToken(w.env("EXECUTORD_TOKEN")))
 	if err != nil {
 		return nil, hint(address, err)
@@ -175,7 +189,7 @@ func (c *runCommand) executor(ctx context.Context, w *world) (executor.Executor,
 }
 
 // address is that of the service, empty to run without one.
-func (c *runCommand) address(w *world) string {
+func (c *placeFlags) address(w *world) string {
 	switch {
 	case c.Embedded:
 		return ""
@@ -187,12 +201,4 @@ func (c *runCommand) address(w *world) string {
 		return "unix:" + defaultSocket
 	}
 	return ""
-}
-
-func (c *runCommand) embedded(ctx context.Context) (executor.Executor, error) {
-	direct, err := c.Egress.Fetch()
-	if err != nil {
-		return nil, err
-	}
-	return executor.New(ctx, executor.Config{WorkerBinary: c.WorkerBinary, Workers: 1, Direct: direct})
 }

@@ -17,6 +17,7 @@ const (
 	maxSchemaDepth = 20
 	maxSchemaNodes = 2000
 	maxTypeBytes   = 32 << 10
+	maxParamBytes  = 8 << 10 // descriptions of what a tool takes, beside those in its type
 )
 
 // ToolType is what a model is to know of a tool. Input and Output are JSON Schemas (2020-12, draft 7 or OpenAPI 3.0), empty
@@ -112,9 +113,13 @@ func described(root *protocol.Object) (list []protocol.Member) {
 	if o == nil {
 		return nil
 	}
+	left := maxParamBytes
 	for _, p := range o.Members {
-		if schema, ok := p.Value.(*protocol.Object); ok && len(list) < maxSchemaNodes {
+		if schema, ok := p.Value.(*protocol.Object); ok {
 			if text := stringMember(schema, "description"); text != "" {
+				if left -= len(p.Key) + len(text); left < 0 {
+					break
+				}
 				list = append(list, protocol.Member{Key: p.Key, Value: text})
 			}
 		}

@@ -191,30 +191,12 @@ func state(t *testing.T, unit string) string {
 // journal is what the journal has of units since the machine was booted.
 func journal(t *testing.T, units ...string) string {
 	t.Helper()
-	return journalSince(t, "", units...)
-}
-
-// journalSince is what it has since a mark.
-func journalSince(t *testing.T, mark string, units ...string) string {
-	t.Helper()
 	run(t, "journalctl", "--sync")
 	args := []string{"-b", "-q", "--no-pager", "-o", "short-monotonic"}
-	if mark != "" {
-		args = append(args, "--after-cursor", mark)
-	}
 	for _, unit := range units {
 		args = append(args, "-u", unit)
 	}
 	return run(t, "journalctl", args...)
-}
-
-// mark is the present end of the journal.
-func mark(t *testing.T) string {
-	t.Helper()
-	run(t, "journalctl", "--sync")
-	out := run(t, "journalctl", "-b", "-q", "--no-pager", "-n", "1", "--show-cursor")
-	_, cursor, _ := strings.Cut(out, "-- cursor: ")
-	return strings.TrimSpace(cursor)
 }
 
 // eventually waits until a condition holds.

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/executord/executord/daemon/peercred"
+	"github.com/executord/executord/daemon/server"
 	"github.com/executord/executord/ipc/protocol"
 )
 
@@ -90,11 +91,10 @@ func admit(r *http.Request, need Right) (caller, *protocol.Error) {
 
 // ownHost keeps web pages from reaching the socket under a name of theirs, where it is forwarded to a port.
 func ownHost(hostport string) bool {
-	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
+	host, err := server.HostOnly(hostport)
+	if err != nil {
+		return false
 	}
-	host = strings.Trim(host, "[]")
 	if strings.EqualFold(host, "localhost") || host == hostName {
 		return true
 	}

@@ -46,3 +46,16 @@ func FuzzIdentify(f *testing.F) {
 		}
 	})
 }
+
+func TestHostOnly(t *testing.T) {
+	for hostport, want := range map[string]string{
+		"localhost": "localhost", "localhost:80": "localhost", "localhost:": "localhost", "127.0.0.1:7410": "127.0.0.1", "[::1]": "::1",
+		"[::1]:80": "::1", "[::1]:": "::1",
+		"": "", ":80": "", "[::1]:X": "", "[::1]80": "", "[::1": "", "::1": "", "::1]": "", "[localhost]": "", "[127.0.0.1]": "", "localhost:80:80": "",
+		"localhost:http": "", "local[host": "", "localhost:-1": "", "[]": "", "[::1]:80]": "",
+	} {
+		if got, err := HostOnly(hostport); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v, want %q", hostport, got, err, want)
+		}
+	}
+}

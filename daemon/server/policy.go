@@ -181,7 +181,7 @@ func (p Policy) shared(from peer) bool {
 
 // hostAllowed keeps a web page from reaching the service under a name that its owner points here (DNS rebinding).
 func (p Policy) hostAllowed(hostport string, local netip.Addr) bool {
-	host, err := hostOnly(hostport)
+	host, err := HostOnly(hostport)
 	if err != nil {
 		return false
 	}
@@ -195,12 +195,27 @@ func (p Policy) hostAllowed(hostport string, local netip.Addr) bool {
 	return err == nil && (addr.IsLoopback() || addr.Unmap() == local)
 }
 
-func hostOnly(hostport string) (string, error) {
-	if hostport == "" {
-		return "", errors.New("cannot take an empty host")
+// HostOnly is the name or address in a Host header (RFC 9110, section 7.2), without brackets and port; an error where the
+// header is not one.
+func HostOnly(hostport string) (string, error) {
+	host, port, bracketed := hostport, "", strings.HasPrefix(hostport, "[")
+	if bracketed {
+		end := strings.IndexByte(hostport, ']')
+		if end < 0 {
+			return "", errors.New("cannot take a host with half its brackets")
+		}
+		host, port = hostport[1:end], hostport[end+1:]
+		if addr, err := netip.ParseAddr(host); err != nil || !addr.Is6() {
+			return "", errors.New("cannot take what stands in brackets for an IPv6 address")
+		}
+	} else if colon := strings.IndexByte(hostport, ':'); colon >= 0 {
+		host, port = hostport[:colon], hostport[colon:]
 	}
-	if host, _, err := net.SplitHostPort(hostport); err == nil {
-		return host, nil
+	if host == "" || strings.ContainsAny(host, "[]") {
+		return "", errors.New("cannot take an empty host, or stray brackets")
 	}
-	return strings.Trim(hostport, "[]"), nil
+	if port != "" && (port[0] != ':' || strings.Trim(port[1:], "0123456789") != "") {
+		return "", errors.New("cannot take a port that is no number")
+	}
+	return host, nil
 }

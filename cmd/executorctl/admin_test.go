@@ -160,6 +160,9 @@ func shape(v any, data bool) any {
 				m["*"] = shape(x, false)
 			} else {
 				m[name] = shape(x, dynamic[name])
+				if name == "warnings" { // what is missing depends on the machine
+					m[name] = []any{"text"}
+				}
 			}
 		}
 		return m
@@ -255,7 +258,7 @@ func TestTables(t *testing.T) {
 		args string
 		want []string
 	}{
-		{"status", []string{"executord devel: ready, pid ", "workers      0 idle, 1 running", "executions   2 ended: 1 exception, 1 ok", "sessions     1", "isolation    process", "warning: nothing but its process"}},
+		{"status", []string{"executord ", ": ready, pid ", "workers      0 idle, 1 running", "executions   2 ended: 1 exception, 1 ok", "sessions     1", "isolation    process"}},
 		{"setting list", []string{"SETTING", "workers ", " 1 ", " flag ", "\nqueue-timeout "}},
 		{"setting list --changed", []string{"spare-workers "}},
 		{"worker list", []string{"WORKER    PID", "worker-1  ", "running", id}},

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -49,17 +50,21 @@ func (c *Client) Execute(ctx context.Context, r executor.Request) (*protocol.Out
 	}
 	patience := time.Now().Add(c.opts.reconnect)
 	var pace backoff
+	var refusal error // what the last session said, which is better than that there was no other
 	for again := false; ; again = true {
 		s, err := c.session(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return cancelled(ctx), nil
 		case err != nil:
-			return nil, err
+			return nil, cmp.Or(refusal, err)
 		}
 		o, refused, err := s.execute(ctx, &r)
 		if !refused || again && time.Now().After(patience) {
 			return o, err
+		}
+		if errors.Is(err, protocol.Draining) {
+			refusal = err
 		}
 		c.retire(s)
 		if again {

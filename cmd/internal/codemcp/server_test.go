@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -397,6 +399,27 @@ func TestAServerInAnotherProcess(t *testing.T) {
 	second, _ := run(t, c, `(await child.pid()).pid`)
 	if first[0] == second[0] || len(second) != 1 {
 		t.Errorf("process %s, and then %s", first, second)
+	}
+}
+
+func TestAServerOverHTTP(t *testing.T) {
+	behind := filesServer()
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return behind }, nil)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer own" {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	defer site.Close()
+	c, _ := client(t, Options{Config: Config{Servers: map[string]ServerConfig{
+		"files":    {URL: site.URL, Headers: map[string]string{"Authorization": "Bearer own"}},
+		"stranger": {URL: site.URL},
+	}}}, "", nil)
+	want(t, c, `(await files.read_file({path: "a"})).lines`, "3")
+	if !strings.Contains(description(t, c), "stranger is not available now.") {
+		t.Error("a server that refuses is taken")
 	}
 }
 

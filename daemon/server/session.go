@@ -268,7 +268,8 @@ func (x *session) drain(left time.Duration, reason string) {
 	if out == nil {
 		return // the handshake is under way; start comes back here
 	}
-	if params, err := protocol.EncodeParams(protocol.SessionDraining{DeadlineMs: left.Milliseconds()}); err == nil {
+	// A client that has not opened the session waits for that answer first; the close of the connection tells it.
+	if params, err := protocol.EncodeParams(protocol.SessionDraining{DeadlineMs: left.Milliseconds()}); err == nil && x.opened.Load() {
 		out.TrySend(protocol.AppendNotification(nil, protocol.MethodSessionDraining, params))
 	}
 	x.mu.Lock()

@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/executord/executord/ipc/executor"
@@ -47,5 +48,16 @@ func TestLimitsOfValuesHoldOutside(t *testing.T) {
 			}
 			b.works()
 		})
+	}
+}
+
+// What the service manager says of a worker's end is believed before its signal.
+func TestTheManagersWordOnAnEnd(t *testing.T) {
+	l := Defaults().Limits
+	if v := autopsy(nil, ExitState{Signal: syscall.SIGKILL, Cause: "oom-kill"}, l, nil); v.typ != protocol.MemoryLimit {
+		t.Errorf("out of memory: %+v", v)
+	}
+	if v := autopsy(nil, ExitState{Signal: syscall.SIGABRT, Cause: "watchdog"}, l, nil); v.typ != protocol.WorkerCrashed || v.reason != "watchdog" {
+		t.Errorf("watchdog: %+v", v)
 	}
 }

@@ -77,6 +77,7 @@ type Refusal struct {
 const (
 	maxHeaderBytes = 16 << 10
 	headerTimeout  = 10 * time.Second
+	discardTimeout = headerTimeout / 2 // for a body that nobody reads, before the answer is written
 	idleTimeout    = 2 * time.Minute
 	closeGrace     = 2 * time.Second // after DrainGrace: for outcomes of what was cancelled
 )

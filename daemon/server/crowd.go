@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"crypto/tls"
 	"iter"
 	"net"
 	"net/http"
@@ -80,8 +81,10 @@ func (s *Server) watchConnections(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		if s.stats.connections.Add(1) > int64(s.config().MaxConnections) && !s.resting.closeOne() {
-			_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-			_, _ = c.Write(tooMany)
+			if _, coded := c.(*tls.Conn); !coded { // its handshake would hold up all who come
+				_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+				_, _ = c.Write(tooMany)
+			}
 			_ = c.Close()
 			return
 		}

@@ -54,6 +54,9 @@ func (d *debts) keep(x *session, change int64) (writtenOff []*session) {
 	own.kept += change
 	d.change(own, change)
 	d.settle(x, own)
+	if change <= 0 {
+		return nil // what is over the limits all the same is found by check
+	}
 	return d.writeOff()
 }
 

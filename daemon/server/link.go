@@ -122,7 +122,7 @@ func (l *link) open(m protocol.Message, first bool) {
 // resume has a session go on on this connection.
 func (l *link) resume(id json.RawMessage, p *protocol.SessionOpen) error {
 	own := l.session.Load()
-	x, err := l.srv.attach(own.identity, l.conn, id, p)
+	x, err := l.srv.attach(own, l.conn, id, p)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (s *Server) executeOnce(w http.ResponseWriter, r *http.Request, who caller)
 	}
 	text := append(protocol.AppendOutcome(nil, outcome), '\n')
 	s.traffic.Sent.Count(len(text))
-	answerText(w, http.StatusOK, text, s.cfg.WriteStall)
+	answerText(w, http.StatusOK, text, s.config().WriteStall)
 }
 
 func (s *Server) runOnce(ctx context.Context, body []byte, identity string) (*protocol.Outcome, *protocol.Error) {
@@ -103,7 +103,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	in := &steadyReader{http.MaxBytesReader(w, r.Body, s.cfg.MaxMessageBytes), control}
 	var buf bytes.Buffer
 	_, err := io.Copy(&buf, in)
-	_ = control.SetReadDeadline(time.Time{}) // else the server takes its end for the client's leaving
+	if err == nil { // else what is left of the body would hold up the answer
+		_ = control.SetReadDeadline(time.Time{}) // or the server would take its end for the client's leaving
+	}
 	var large *http.MaxBytesError
 	switch {
 	case err == nil:

@@ -63,6 +63,9 @@ func (x *session) open(id json.RawMessage, p *protocol.SessionOpen) error {
 	default:
 		x.send(answer)
 	}
+	x.mu.Lock()
+	x.greeted = true
+	x.mu.Unlock()
 	x.grow()
 	return nil
 }
@@ -147,28 +150,32 @@ func (x *session) acknowledged(conn *channel.Conn, m protocol.Message) {
 // kept hears of the bytes that the client has not acknowledged. Where they become fewer it takes no lock of a session.
 func (x *session) kept(change int64) {
 	writtenOff := x.srv.debts.keep(x, change)
-	if change <= 0 {
-		return
-	}
-	if x.out.Unread() > 2*x.srv.cfg.OwedBytes {
+	if change > 0 && x.out.Unread() > 2*x.srv.cfg.OwedBytes {
 		writtenOff = append(writtenOff, x)
 	}
 	writeOff(writtenOff)
 }
 
 // attach has the client's session go on on conn, also where its old connection is not known to be lost. The answer to
-// session.open and all that the client has not got are on their way then.
-func (s *Server) attach(identity string, conn *channel.Conn, id json.RawMessage, p *protocol.SessionOpen) (*session, error) {
+// session.open and all that the client has not got are on their way then, and own, the session that the connection came
+// with, has it no more.
+func (s *Server) attach(own *session, conn *channel.Conn, id json.RawMessage, p *protocol.SessionOpen) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for x := range s.sessions {
-		if x.identity != identity {
+		if x.identity != own.identity {
 			continue
 		}
 		x.mu.Lock()
 		if x.holds(p.Resume) && x.lasts() {
 			defer x.mu.Unlock()
-			return x, s.reattach(x, conn, id, p)
+			err := s.reattach(x, conn, id, p)
+			if err == nil {
+				own.mu.Lock() // nobody else holds two
+				own.conn = nil
+				own.mu.Unlock()
+			}
+			return x, err
 		}
 		x.mu.Unlock()
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/executord/executord/ipc/protocol"
 )
@@ -28,6 +29,9 @@ var routes = []route{
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 { // who announces a body and sends none must not hold up the answer that does not read it
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(discardTimeout))
+	}
 	from := peerOfRequest(r)
 	policy := &s.config().Policy
 	to := routeTo(r.URL.Path)

@@ -257,8 +257,8 @@ var tooMany = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: 
 type drainer interface{ Drain() }
 
 // Drain refuses what is new, tells all sessions, has the Executor refuse what waits if it can (with a method Drain), and
-// waits until all work has ended and its outcomes were sent. When ctx ends before that, what is left is cancelled and
-// ctx's error returned. The server is of no use afterwards.
+// waits until all work has ended and its outcomes were sent. When ctx ends before that, what is left is cancelled, and
+// ctx's error returned once it has ended or a few seconds later. The server is of no use afterwards.
 func (s *Server) Drain(ctx context.Context) error {
 	left := time.Duration(0)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -283,7 +283,11 @@ func (s *Server) Drain(ctx context.Context) error {
 	case <-s.idle:
 	case <-timer.C:
 		s.abortSessions()
-		<-s.idle
+		timer.Reset(closeGrace)
+		select {
+		case <-s.idle:
+		case <-timer.C: // single requests of clients that take or give little at a time; Front.Close cuts them
+		}
 	}
 	return context.Cause(ctx)
 }

@@ -45,6 +45,7 @@ type session struct {
 	running  map[string]*execution
 	live     int // like work
 	ended    recentIDs
+	greeted  bool // the answer to session.open is on its way
 	draining bool
 	revoked  bool             // its caller is not let in any more
 	reason   string           // of draining
@@ -263,13 +264,13 @@ func (x *session) noHandle(protocol.Message) (json.RawMessage, error) {
 func (x *session) drain(left time.Duration, reason string) {
 	x.mu.Lock()
 	x.draining, x.reason = true, reason
-	out := x.out
+	out, greeted := x.out, x.greeted
 	x.mu.Unlock()
 	if out == nil {
 		return // the handshake is under way; start comes back here
 	}
 	// A client that has not opened the session waits for that answer first; the close of the connection tells it.
-	if params, err := protocol.EncodeParams(protocol.SessionDraining{DeadlineMs: left.Milliseconds()}); err == nil && x.opened.Load() {
+	if params, err := protocol.EncodeParams(protocol.SessionDraining{DeadlineMs: left.Milliseconds()}); err == nil && greeted {
 		out.TrySend(protocol.AppendNotification(nil, protocol.MethodSessionDraining, params))
 	}
 	x.mu.Lock()

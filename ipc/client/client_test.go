@@ -195,8 +195,13 @@ func TestToolCallTwice(t *testing.T) {
 	if _, err := c.Execute(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(begun); n != 1 {
-		t.Errorf("the tool was called %d times", n)
+	select { // its goroutine may have its first step before it
+	case <-begun:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the tool was never called")
+	}
+	if n := len(begun); n != 0 {
+		t.Errorf("the tool was called %d times more", n)
 	}
 }
 

@@ -115,10 +115,10 @@ func (s *session) await(ctx context.Context, x *execution, reply <-chan protocol
 			return o, errors.Is(err, protocol.Draining), err
 		case <-leave:
 			leave = nil
-			s.sendCancel(x, context.Cause(ctx))
-			timer := time.NewTimer(s.opts.cancelGrace)
+			timer := time.NewTimer(s.opts.cancelGrace) // what sending takes is part of it
 			defer timer.Stop()
 			grace = timer.C
+			s.sendCancel(x, context.Cause(ctx))
 		case <-grace:
 			return cancelled(ctx), false, nil
 		case <-s.ended:

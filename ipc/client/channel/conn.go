@@ -248,9 +248,6 @@ func (c *Conn) Cause() error {
 	return c.end
 }
 
-// Closing is closed as soon as the end of the connection has begun.
-func (c *Conn) Closing() <-chan struct{} { return c.closing }
-
 // Done is closed when the socket is closed and the writer has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 

@@ -89,8 +89,9 @@ func judge(t *testing.T, c executor.Executor, r row) {
 	if r.ID == "model-forgot-await" {
 		return // its call races with its end
 	}
-	if got := host.seen(); !reflect.DeepEqual(got, r.Expect.Calls) {
-		t.Errorf("calls %v\nwant %v", got, r.Expect.Calls)
+	// A call that was not waited for has begun with the outcome at the latest; the host may be about to note it.
+	if !within(2*time.Second, func() bool { return reflect.DeepEqual(host.seen(), r.Expect.Calls) }) {
+		t.Errorf("calls %v\nwant %v", host.seen(), r.Expect.Calls)
 	}
 }
 

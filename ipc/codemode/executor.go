@@ -110,6 +110,9 @@ func (e *Executor) Execute(ctx context.Context, code string, providers []Provide
 	if fault != "" {
 		return Result{Error: fault}
 	}
+	if len(code) > protocol.MaxCodeBytes { // the service would refuse it, after we had read it
+		return Result{Error: fmt.Sprintf("code has %d bytes, more than %d", len(code), protocol.MaxCodeBytes)}
+	}
 	mark := newMark()
 	r := e.request(moduleOf(NormalizeCode(code), providers, o.Connectors, mark))
 	h := host{tools: tools, connectors: o.Connectors, mark: mark}

@@ -56,7 +56,7 @@ func (p *parser) blank(at int) (end int, newline bool) {
 		case strings.HasPrefix(rest, "/*"):
 			n := strings.Index(rest[2:], "*/")
 			if n < 0 {
-				return at, newline
+				p.fail() // no token begins so; looking again at each would take the square of the length
 			}
 			n += len("/**/")
 			newline = newline || lineLength(rest[:n]) < n

@@ -98,10 +98,10 @@ func New(o Options) *Server {
 // Run connects to the servers and serves one client until it leaves or ctx ends. A server that cannot be reached is left out,
 // and asked again when a program calls it.
 func (s *Server) Run(ctx context.Context, t mcp.Transport) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	s.ctx = ctx
 	defer s.close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // before close, which waits for refreshes
+	s.ctx = ctx
 	var all sync.WaitGroup
 	for _, u := range s.servers {
 		all.Go(func() {

@@ -55,12 +55,15 @@ type tool struct {
 // transportOf is how a configured server is reached. Its command's errors go to stderr.
 func transportOf(c ServerConfig, stderr io.Writer) (mcp.Transport, error) {
 	if c.URL != "" {
-		return &mcp.StreamableClientTransport{Endpoint: c.URL, HTTPClient: &http.Client{Transport: headers(c.Headers)}, DisableStandaloneSSE: true}, nil
+		return &mcp.StreamableClientTransport{Endpoint: c.URL, HTTPClient: &http.Client{Transport: headers(c.Headers), CheckRedirect: stay}, DisableStandaloneSSE: true}, nil
 	}
 	cmd := exec.Command(c.Command, c.Args...)
 	cmd.Env, cmd.Dir, cmd.Stderr = c.environment(), c.Cwd, stderr
 	return &mcp.CommandTransport{Command: cmd, TerminateDuration: exitTime}, nil
 }
+
+// stay follows no redirect: the headers may be secrets, and are for the configured server only.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // headers are sent with every request.
 type headers map[string]string

@@ -83,6 +83,7 @@ function next() {
   const space = match(blank, tokenEnd);
   newline = lineEnd.test(space);
   tokenStart = tokenEnd + space.length;
+  if (text.startsWith("/*", tokenStart)) fail(); // no token begins so; looking again at each would take the square of the length
   token();
 }
 

@@ -50,7 +50,7 @@ lint: setup ## check formatting, vet, staticcheck and that generated files are n
 	@.ci/lint
 
 format: setup ## format the Go sources
-	$(GO) tool gofumpt -w cmd daemon ipc man packaging sandbox systemd
+	$(GO) tool gofumpt -w cmd daemon docs ipc man packaging sandbox systemd
 
 bench: build ## print CPU and wall time per execution, what restoring costs beside the bare engine, first touches, and bench-peers
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 200x ./daemon/e2e

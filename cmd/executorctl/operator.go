@@ -129,7 +129,7 @@ func colorOf(state string) string {
 	switch state {
 	case admin.OK, "ready", "idle", "running", "open":
 		return green
-	case "queued", "starting", "restoring", "leaving", "maintenance", "draining", "drain_delay", "detached":
+	case "queued", "starting", "restoring", "leaving", "booting", "checking", "opening", "maintenance", "drain_delay", "draining", "hurrying", "closing", "away":
 		return yellow
 	}
 	if _, is := protocol.Type(state).Info(); is {

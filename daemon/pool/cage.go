@@ -49,6 +49,13 @@ type cage struct {
 	missing map[string]error // the layers that this machine does not give, and why
 }
 
+func (c *cage) miss(layer string, why error) {
+	if c.missing == nil {
+		c.missing = map[string]error{}
+	}
+	c.missing[layer] = why
+}
+
 // widestCage finds what this process can have, by trying.
 func widestCage() cage {
 	root := os.Geteuid() == 0
@@ -59,12 +66,12 @@ func widestCage() cage {
 	if all.try() == nil {
 		return all
 	}
-	c := cage{missing: map[string]error{}}
+	var c cage
 	widen := func(layer string, change func(*cage)) {
 		wider := c
 		change(&wider)
 		if err := wider.try(); err != nil {
-			c.missing[layer] = err
+			c.miss(layer, err)
 		} else {
 			c = wider
 		}

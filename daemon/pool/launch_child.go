@@ -65,7 +65,8 @@ func NewChild(ctx context.Context, c ChildConfig) (*Child, error) {
 		l.snapshot, err = l.makeSnapshot(ctx)
 	}
 	if errors.Is(err, os.ErrPermission) && l.cage.drop { // the binary is in a folder of root's
-		l.cage.drop, l.cage.missing = false, map[string]error{worker.LayerID: err}
+		l.cage.drop = false
+		l.cage.miss(worker.LayerID, err)
 		l.snapshot, err = l.makeSnapshot(ctx)
 	}
 	if err != nil {

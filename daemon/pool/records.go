@@ -113,11 +113,10 @@ func (p *Pool) Executions() []ExecutionInfo {
 	for _, x := range live {
 		list = append(list, x.info())
 	}
-	list = append(list, over...)
-	for i := range list {
-		list[i].Logs = nil
+	for i := range over {
+		over[i].Logs = nil
 	}
-	return list
+	return append(list, over...)
 }
 
 // Execution returns the executions that the pool or their callers know by id: the one of that ID, else all of that
@@ -136,7 +135,11 @@ func (p *Pool) Execution(id string) []ExecutionInfo {
 	r.mu.Unlock()
 	list := make([]ExecutionInfo, 0, len(live)+len(over))
 	for _, x := range live {
-		list = append(list, x.info())
+		i := x.info()
+		if i.Phase == Running {
+			i.Logs = x.logs.last()
+		}
+		list = append(list, i)
 	}
 	list = append(list, over...)
 	if at := slices.IndexFunc(list, func(i ExecutionInfo) bool { return i.ID == id }); at >= 0 {
@@ -199,7 +202,6 @@ func (r *run) info() ExecutionInfo {
 	used := r.govern.spent(now)
 	i.Stats.QueueMs, i.Stats.TotalMs, i.Stats.WallMs = ms(i.Began.Sub(i.Came)), ms(now.Sub(i.Began)), ms(used.guest)
 	i.Stats.ToolCalls, i.Stats.Fetches = used.calls, used.fetches
-	i.Logs = r.logs.last()
 	return i
 }
 

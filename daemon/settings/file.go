@@ -3,19 +3,13 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 )
 
-// Bounds of a file of variables.
-const (
-	maxFileBytes     = 1 << 20
-	maxFileVariables = 4096
-)
+// maxFileVariables bounds a file of variables, besides its size.
+const maxFileVariables = 4096
 
 // assignment is one variable of a file.
 type assignment struct {
@@ -25,24 +19,9 @@ type assignment struct {
 
 // readFile reads a file of variables.
 func readFile(path string) ([]assignment, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not keep the service from starting
+	text, err := readRegularFile(path, 0)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case info.Mode().Type() != 0:
-		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("it is no regular file")}
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(text) > maxFileBytes:
-		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has more than %d bytes", maxFileBytes)}
 	}
 	list, err := parseFile(string(text))
 	if err != nil {

@@ -64,7 +64,7 @@ func TestFilesThatAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := filepath.Join(t.TempDir(), "large")
-	if err := os.WriteFile(large, make([]byte, maxFileBytes+1), 0o600); err != nil {
+	if err := os.WriteFile(large, make([]byte, maxSmallFileBytes+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{pipe: "no regular file", large: "more than", "/dev/zero": "no regular file"} {

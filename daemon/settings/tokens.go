@@ -73,10 +73,12 @@ func readRegularFile(file string, unwanted fs.FileMode) ([]byte, error) {
 		return nil, fmt.Errorf("%s is no regular file", file)
 	case info.Mode().Perm()&unwanted != 0:
 		return nil, fmt.Errorf("%s is open to every user: its mode is %s", file, info.Mode().Perm())
-	case info.Size() > maxSmallFileBytes:
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxSmallFileBytes+1)) // it may grow meanwhile, or have no size
+	if err == nil && len(text) > maxSmallFileBytes {
 		return nil, fmt.Errorf("%s has more than %d bytes", file, maxSmallFileBytes)
 	}
-	return io.ReadAll(io.LimitReader(f, maxSmallFileBytes))
+	return text, err
 }
 
 func isTokenName(name string) bool {

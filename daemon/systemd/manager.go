@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -49,33 +50,99 @@ const (
 	propertyIface = "org.freedesktop.DBus.Properties"
 )
 
-// bus is the manager of the machine, over D-Bus.
+// bus is the manager of the machine, over D-Bus. The connection may be lost, as when the bus is restarted; then there is
+// soon another.
 type bus struct {
-	conn   *dbus.Conn
 	prefix string // of the names of worker units
+	log    *slog.Logger
+	life   context.Context // ends with close
+	end    context.CancelFunc
 
 	mu    sync.Mutex
+	conn  *dbus.Conn
 	units map[dbus.ObjectPath]*busEnding
 }
 
-func dialManager(ctx context.Context, prefix string) (*bus, error) {
+// Pauses between attempts to reach the bus again.
+const (
+	firstRedial = 100 * time.Millisecond
+	lastRedial  = 10 * time.Second
+)
+
+func dialManager(ctx context.Context, prefix string, log *slog.Logger) (*bus, error) {
+	b := &bus{prefix: prefix, log: log, units: map[dbus.ObjectPath]*busEnding{}}
+	b.life, b.end = context.WithCancel(context.Background())
+	signals, err := b.connect(ctx)
+	if err != nil {
+		b.end()
+		return nil, err
+	}
+	go b.follow(signals)
+	return b, nil
+}
+
+// connect makes a connection, on which all units are watched that are.
+func (b *bus) connect(ctx context.Context) (<-chan *dbus.Signal, error) {
 	conn, err := dbus.ConnectSystemBus()
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach the system's bus: %w", err)
 	}
-	b := &bus{conn: conn, prefix: prefix, units: map[dbus.ObjectPath]*busEnding{}}
 	signals := make(chan *dbus.Signal, 64)
 	conn.Signal(signals)
-	if err := b.manager().CallWithContext(ctx, managerIface+".Subscribe", 0).Err; err != nil {
+	if err := conn.Object(managerName, managerPath).CallWithContext(ctx, managerIface+".Subscribe", 0).Err; err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot reach systemd: %w", err), conn.Close())
 	}
-	go b.listen(signals)
-	return b, nil
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.life.Err() != nil {
+		return nil, errors.Join(context.Cause(b.life), conn.Close())
+	}
+	b.conn = conn
+	for _, e := range b.units {
+		_ = conn.AddMatchSignalContext(ctx, e.match()...)
+	}
+	return signals, nil
 }
 
-func (b *bus) manager() dbus.BusObject { return b.conn.Object(managerName, managerPath) }
+// follow hears what systemd says, for as long as the launcher lives.
+func (b *bus) follow(signals <-chan *dbus.Signal) {
+	for {
+		b.listen(signals)
+		if b.life.Err() != nil {
+			return
+		}
+		b.log.Error("lost the system's bus: until it is back nobody says how workers end, and those that are stuck stay")
+		for pause := firstRedial; ; pause = min(2*pause, lastRedial) {
+			select {
+			case <-time.After(pause):
+			case <-b.life.Done():
+				return
+			}
+			ctx, cancel := context.WithTimeout(b.life, lastRedial)
+			again, err := b.connect(ctx)
+			cancel()
+			if err == nil {
+				signals = again
+				break
+			}
+			b.log.Debug("the system's bus is not back", "error", err.Error())
+		}
+		b.log.Info("reached the system's bus again")
+	}
+}
 
-func (b *bus) close() error { return b.conn.Close() }
+func (b *bus) connection() *dbus.Conn {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.conn
+}
+
+func (b *bus) manager() dbus.BusObject { return b.connection().Object(managerName, managerPath) }
+
+func (b *bus) close() error {
+	b.end()
+	return b.connection().Close()
+}
 
 func (b *bus) kill(ctx context.Context, unit string) error {
 	return b.manager().CallWithContext(ctx, managerIface+".KillUnit", 0, unit, "all", int32(syscall.SIGKILL)).Err
@@ -99,9 +166,10 @@ func (b *bus) watch(ctx context.Context, unit string) ending {
 	e := &busEnding{bus: b, path: dbus.ObjectPath(managerPath + "/unit/" + systemdbus.PathBusEscape(unit)), known: make(chan struct{}), gone: make(chan struct{})}
 	b.mu.Lock()
 	b.units[e.path] = e
+	conn := b.conn
 	b.mu.Unlock()
 	// A unit that ended before systemd knows that somebody listens is not heard of; its process's end is.
-	_ = b.conn.AddMatchSignalContext(ctx, e.match()...)
+	_ = conn.AddMatchSignalContext(ctx, e.match()...)
 	return e
 }
 
@@ -199,7 +267,7 @@ func (e *busEnding) lingers(grace time.Duration) bool {
 	e.bus.mu.Lock()
 	delete(e.bus.units, e.path)
 	e.bus.mu.Unlock()
-	_ = e.bus.conn.RemoveMatchSignal(e.match()...)
+	_ = e.bus.connection().RemoveMatchSignal(e.match()...)
 	return !ended
 }
 

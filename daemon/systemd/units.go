@@ -28,8 +28,9 @@ const (
 	leaveGrace = 2 * time.Second
 	// killGrace is what the manager has to kill a unit. The first time it may have to start polkit for that.
 	killGrace = 20 * time.Second
-	// resultGrace is how long the manager may take to say how a unit ended.
-	resultGrace = 2 * time.Second
+	// resultGrace is how long the manager may take to say how a unit ended. It is well under what the pool waits for a
+	// process whose channel has ended: without the manager's word the worker's own still counts.
+	resultGrace = time.Second
 )
 
 // UnitsConfig of Units.
@@ -53,7 +54,8 @@ type Units struct {
 
 // NewUnits has one worker make the startup snapshot, one that has never run a program.
 func NewUnits(ctx context.Context, c UnitsConfig) (*Units, error) {
-	m, err := dialManager(ctx, cmp.Or(c.Prefix, "executor-worker@"))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	m, err := dialManager(ctx, cmp.Or(c.Prefix, "executor-worker@"), c.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("cannot launch workers as units: %w", err)
 	}
@@ -65,9 +67,6 @@ func NewUnits(ctx context.Context, c UnitsConfig) (*Units, error) {
 }
 
 func newUnits(ctx context.Context, c UnitsConfig, m manager) (*Units, error) {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
 	u := &Units{config: c, manager: m}
 	u.bury(ctx)
 	blob, err := u.makeSnapshot(ctx)
@@ -95,14 +94,16 @@ func (u *Units) bury(ctx context.Context) {
 	}
 }
 
-// ownerOf is the process that a worker's unit was started for: systemd names it NUMBER-PID-UID after who connected.
+// ownerOf is the process that a worker's unit was started for. Systemd names it after who connected: NUMBER-PID-UID, where
+// later versions put more before and after the process.
 func ownerOf(unit string) (pid int, ok bool) {
 	_, instance, _ := strings.Cut(strings.TrimSuffix(unit, ".service"), "@")
 	parts := strings.Split(instance, "-")
-	if len(parts) != 3 {
+	if len(parts) < 3 {
 		return 0, false
 	}
-	pid, err := strconv.Atoi(parts[1])
+	number, _, _ := strings.Cut(parts[len(parts)-2], "_")
+	pid, err := strconv.Atoi(number)
 	return pid, err == nil && pid > 1
 }
 
@@ -181,13 +182,14 @@ func (u *Units) meet(ctx context.Context, conn *net.UnixConn) (*unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := u.manager.unit(peer.PID)
-	if err != nil {
-		return nil, err
-	}
 	pidfd, err := unix.PidfdOpen(peer.PID, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch worker %d: %w", peer.PID, err)
+	}
+	name, err := u.manager.unit(peer.PID) // after it: a number that was given to another process is in no worker's unit
+	if err != nil {
+		_ = unix.Close(pidfd)
+		return nil, err
 	}
 	w := &unit{manager: u.manager, isolation: u.guarded, log: u.config.Logger.With("unit", name, "pid", peer.PID), conn: conn, name: name, pid: peer.PID, pidfd: pidfd, exited: make(chan struct{})}
 	w.ending = u.manager.watch(ctx, name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -158,7 +159,7 @@ func units(t *testing.T, p *playing) *Units {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	u, err := newUnits(ctx, UnitsConfig{Socket: p.socket}, p)
+	u, err := newUnits(ctx, UnitsConfig{Socket: p.socket, Logger: slog.New(slog.DiscardHandler)}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +222,7 @@ func TestStrangersAreNoWorkers(t *testing.T) {
 				ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 			}
 			defer cancel()
-			if _, err := newUnits(ctx, UnitsConfig{Socket: p.socket}, p); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := newUnits(ctx, UnitsConfig{Socket: p.socket, Logger: slog.New(slog.DiscardHandler)}, p); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
 		})
@@ -276,7 +277,7 @@ func TestWorkersEndWithTheChannel(t *testing.T) {
 
 func TestOwnerOf(t *testing.T) {
 	for unit, want := range map[string]int{
-		"executor-worker@12-345-996.service": 345, "executor-worker@1-1-0.service": 0, "executor-worker@x.service": 0,
+		"executor-worker@12-345-996.service": 345, "executor-worker@12-345_678-996.service": 345, "executor-worker@12-99-345_678-996.service": 345, "executor-worker@1-1-0.service": 0, "executor-worker@x.service": 0,
 		"executor-worker@1-x-0.service": 0, "executor-worker.service": 0, "": 0,
 	} {
 		if got, ok := ownerOf(unit); ok != (want != 0) || ok && got != want {

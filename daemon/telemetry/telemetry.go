@@ -137,7 +137,8 @@ func (t *Telemetry) trace(c Config, env environment, about *resource.Resource) e
 	return nil
 }
 
-// Close exports what there is and ends the exporters. It takes two seconds at most, and fails where that did not do.
+// Close exports what there is and ends the exporters. It takes two seconds at most, and fails where that did not do; exports
+// that fail before are logged.
 // Nothing is exported after it, so it comes after all work has ended.
 func (t *Telemetry) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTime)

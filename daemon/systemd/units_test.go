@@ -28,6 +28,7 @@ func TestMain(m *testing.M) { os.Exit(testbin.Main(m)) }
 type playing struct {
 	t      *testing.T
 	script string // what a unit runs; $worker is the binary
+	silent bool   // it never says how a unit ended
 	socket string
 
 	mu    sync.Mutex
@@ -141,6 +142,10 @@ func (e played) end() chan struct{} {
 }
 
 func (e played) state(grace time.Duration) pool.ExitState {
+	if e.p.silent {
+		await(make(chan struct{}), grace)
+		return pool.ExitState{Code: -1}
+	}
 	if !await(e.end(), grace) {
 		return pool.ExitState{Code: -1}
 	}
@@ -200,6 +205,24 @@ func TestProgramsRunInUnits(t *testing.T) {
 		if !await(end, 10*time.Second) { // one whose start was given up ends by itself
 			t.Errorf("%s is still there", name)
 		}
+	}
+}
+
+// Where systemd does not say in time how a unit ended, what the worker said last still counts.
+func TestSilentManagerLosesNoReason(t *testing.T) {
+	p := play(t, unitScript)
+	u := units(t, p)
+	p.silent = true
+	e, err := executor.New(t.Context(), executor.Config{Workers: 1, Tune: func(c *pool.Config) { c.Launcher = u }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	o, err := e.Execute(t.Context(), executor.Request{Execute: protocol.Execute{
+		Code: "[].indexOf.call({length: 2 ** 53 - 1}, 1)", Limits: protocol.Limits{CPUMs: 200},
+	}})
+	if err != nil || !errors.Is(o.Err(), protocol.CPUTimeout) {
+		t.Errorf("got %v, %v", o, err)
 	}
 }
 

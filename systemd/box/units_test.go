@@ -426,6 +426,31 @@ func TestStuckOrphansAreKilled(t *testing.T) {
 // A worker that does not react is killed by its unit's name, which polkit lets the service do and nothing else.
 func TestStuckWorkersAreKilled(t *testing.T) {
 	units(t)
+	killStuckWorkers(t)
+	works(t)
+	for _, line := range []string{
+		"systemctl kill systemd-journald.service", "systemctl stop executord.socket", "systemctl stop " + workers(t)[0],
+		"systemctl start executor-worker.socket", "systemctl kill executord.service",
+	} {
+		if out, status := asUser(t, "executord", "/bin/sh", "-c", line); status == 0 {
+			t.Errorf("the service's user may: %s\n%s", line, out)
+		}
+	}
+}
+
+// The bus of the system may be restarted under the service: it finds the new one.
+func TestBusMayBeRestarted(t *testing.T) {
+	units(t)
+	works(t)
+	run(t, "systemctl", "restart", "dbus.service")
+	eventually(t, "the service has found the new bus", func() bool { return strings.Contains(journal(t, service), "reached the system's bus again") })
+	killStuckWorkers(t)
+	works(t)
+}
+
+// killStuckWorkers has all workers stop, one of them with a program.
+func killStuckWorkers(t *testing.T) {
+	t.Helper()
 	c := dial(t)
 	running, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -454,15 +479,6 @@ func TestStuckWorkersAreKilled(t *testing.T) {
 		now := workers(t)
 		return !slices.ContainsFunc(stopped, func(w string) bool { return slices.Contains(now, w) })
 	})
-	works(t)
-	for _, line := range []string{
-		"systemctl kill systemd-journald.service", "systemctl stop executord.socket", "systemctl stop " + workers(t)[0],
-		"systemctl start executor-worker.socket", "systemctl kill executord.service",
-	} {
-		if out, status := asUser(t, "executord", "/bin/sh", "-c", line); status == 0 {
-			t.Errorf("the service's user may: %s\n%s", line, out)
-		}
-	}
 }
 
 func pidOf(t *testing.T, unit string) int {

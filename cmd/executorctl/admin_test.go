@@ -268,6 +268,7 @@ func TestTables(t *testing.T) {
 		{"execution show " + id, []string{"program      endless.js", "state        running for ", "limits       {\"cpuMs\":60000"}},
 		{"session list", []string{"SESSION", "open", "uid:"}},
 		{"maintenance show", []string{"not in maintenance\n"}},
+		{"event watch --after=0 --no-follow", []string{"worker_ready worker-1, pid "}},
 		{"event watch --all --no-follow", []string{"worker_ready worker-1, pid ", "execution_failed worker-1, exception, execution "}},
 		{"log-level", []string{"info\n"}},
 		{"reload", []string{"nothing has changed\n"}},

@@ -18,6 +18,7 @@ type eventCommands struct {
 type eventWatch struct {
 	operator
 	All      bool     `help:"Begin with those that the service still has."`
+	After    *uint64  `placeholder:"N" help:"Begin with those after the event of this number, as --json prints it."`
 	Kind     []string `placeholder:"KIND" complete:"kind" help:"Only these kinds, as worker_crashed."`
 	NoFollow bool     `help:"End where nothing is left to print; with --all."`
 }
@@ -29,16 +30,15 @@ func (c *eventWatch) Run(ctx context.Context, w *world) error {
 		return err
 	}
 	defer a.Close()
-	f := admin.EventFilter{Kept: c.All, Kinds: c.Kind, Follow: !c.NoFollow}
+	f := admin.EventFilter{Kept: c.All || c.After != nil, Kinds: c.Kind, Follow: !c.NoFollow}
+	if c.After != nil {
+		f.After = *c.After
+	}
 	err = a.Watch(ctx, f, func(e events.Event) error { return c.print(w, e) }, func(m admin.Missed) error {
 		if c.JSON {
 			return printJSON(w, m)
 		}
-		if m.Restarted {
-			_, err = fmt.Fprintln(w.err, "the service was restarted")
-		} else {
-			_, err = fmt.Fprintf(w.err, "%d events were missed\n", m.Missed)
-		}
+		_, err = fmt.Fprintf(w.err, "%d events were missed\n", m.Missed)
 		return err
 	})
 	if errors.Is(err, context.Canceled) {

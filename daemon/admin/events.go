@@ -39,6 +39,7 @@ var eventFilter = []Query{
 // EventFilter says which events to watch.
 type EventFilter struct {
 	Kept   bool     // those that are kept too, and not only those that come
+	After  uint64   // of the kept ones, those after the event of this number
 	Kinds  []string // only these; empty for all
 	Follow bool     // wait for those that come
 }
@@ -46,7 +47,7 @@ type EventFilter struct {
 func (f EventFilter) query() string {
 	q := url.Values{}
 	if f.Kept {
-		q.Set("after", "0")
+		q.Set("after", strconv.FormatUint(f.After, 10))
 	}
 	if len(f.Kinds) > 0 {
 		q.Set("kind", strings.Join(f.Kinds, ","))

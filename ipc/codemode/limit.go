@@ -32,7 +32,7 @@ func Text(v protocol.Value, limit int) (string, error) {
 	}
 	switch s := value.(type) {
 	case protocol.Undefined:
-		return "undefined", nil
+		return cutText("undefined", limit), nil
 	case string:
 		return cutText(s, limit), nil
 	case protocol.UTF16:

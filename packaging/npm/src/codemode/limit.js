@@ -12,12 +12,13 @@ const charsPerItem = 16;
 export function limitResult(value, maxChars = usualChars) {
   const text = textOf(value);
   if (text === undefined || text.length <= maxChars) return value;
-  const data = JSON.parse(text);
-  for (let most = maxChars; most >= 1; most = Math.floor(most / 2)) {
-    const shorter = cut(data, most);
-    if (JSON.stringify(shorter).length <= maxChars) return shorter;
+  for (const whole of [JSON.parse(text), text]) {
+    for (let most = maxChars; most >= 1; most = Math.floor(most / 2)) {
+      const shorter = cut(whole, most);
+      if (JSON.stringify(shorter).length <= maxChars) return shorter;
+    }
   }
-  return cut(text, Math.max(0, Math.floor(maxChars / 2) - 2 * mark.length));
+  return ""; // no room for a mark
 }
 
 function textOf(value) {

@@ -22,6 +22,29 @@ type Executor interface {
 	Close() error
 }
 
+// Retainer is an Executor that keeps the isolates of executions which ask for it (protocol.Retain), so that their host can
+// call the functions in their values: by its handles, which are its session's alone.
+type Retainer interface {
+	Executor
+	// Invoke calls one handle, and ends as Execute does. A handle that is not there any more, or never was, is a
+	// *protocol.Error of type protocol.HandleUnknown that says since when and why.
+	Invoke(ctx context.Context, i Invocation) (*protocol.Outcome, error)
+	// Release gives up handles of a session, by their ids or those of retained executions, and returns how many there
+	// were. A retained execution without handles ends, after what is under way.
+	Release(session string, handles []string) int
+	// ReleaseSession ends all retained executions of a session, and what is under way in them.
+	ReleaseSession(session string)
+}
+
+// Invocation is one call of a handle.
+type Invocation struct {
+	protocol.HandleInvoke
+
+	// Host answers what is called meanwhile: the callbacks, Identity and Session of a Request. Its program is the retained
+	// one, whatever else the fields of the Request say.
+	Host Request
+}
+
 // Request is one program and its host.
 type Request struct {
 	protocol.Execute

@@ -28,6 +28,7 @@ import (
 //	string with lone surrogates        {"@utf16":base64 of little-endian code units}
 //	object seen before                 {"@ref":pointer}
 //	function in a retained result      {"@handle":id}
+//	iterator, stream there             {"@handle":[id,"iterator"]}, {"@handle":[id,"stream"]}
 //	object whose only key starts with @  {"@object":{…}}
 //
 // A pointer is a JSON Pointer (RFC 6901) into the text of this very Value, "" for all of it. It leads to where the
@@ -50,8 +51,21 @@ type Undefined struct{}
 // UTF16 is a string that has lone surrogates, in code units.
 type UTF16 []uint16
 
-// Handle stands for a function in a retained result.
-type Handle struct{ ID string }
+// Handle stands for a function in a retained result, or for what can be iterated there.
+type Handle struct {
+	ID   string
+	Kind HandleKind
+}
+
+// HandleKind is what a Handle stands for.
+type HandleKind string
+
+// The kinds. A generator or another object with an iterator for await is a HandleIterator, a ReadableStream a HandleStream.
+const (
+	HandleFunction HandleKind = ""
+	HandleIterator HandleKind = "iterator"
+	HandleStream   HandleKind = "stream"
+)
 
 // Hole stands for that many consecutive holes, as an item of an Array; at least 1.
 type Hole uint32

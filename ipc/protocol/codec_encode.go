@@ -91,6 +91,19 @@ func (e *encoder) wtf8(s string)            { e.dst = appendWTF8(e.dst, s) }
 func (e *encoder) tag(name string)          { e.dst = append(append(append(e.dst, `{"`...), name...), `":`...) }
 func (e *encoder) tagString(name, s string) { e.tag(name); e.wtf8(s); e.put("}") }
 
+func (e *encoder) handle(h Handle) {
+	if h.Kind == HandleFunction {
+		e.tagString("@handle", h.ID)
+		return
+	}
+	e.tag("@handle")
+	e.put("[")
+	e.wtf8(h.ID)
+	e.put(",")
+	e.wtf8(string(h.Kind))
+	e.put("]}")
+}
+
 func (e *encoder) tagBase64(name string, data []byte) {
 	e.tag(name)
 	e.base64(data)
@@ -154,7 +167,7 @@ func (e *encoder) primitive(v any) bool {
 	case Undefined:
 		e.put(string(UndefinedValue))
 	case Handle:
-		e.tagString("@handle", v.ID)
+		e.handle(v)
 	case UTF16:
 		e.utf16(v)
 	case *big.Int:

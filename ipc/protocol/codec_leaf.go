@@ -41,14 +41,23 @@ func (t *tree) leaf(n int32, tag string, body int32) (any, error) {
 	case "@boxed":
 		return t.boxed(n, body)
 	case "@handle":
-		if !t.isString(body) {
-			return nil, t.fault(n, "@handle is a string")
-		}
-		return Handle{t.key(body)}, nil
+		return t.handle(n, body)
 	case "@hole":
 		return nil, t.fault(n, "@hole stands only in an array")
 	}
 	return t.web(n, tag, body)
+}
+
+func (t *tree) handle(n, body int32) (any, error) {
+	if t.isString(body) {
+		return Handle{ID: t.key(body)}, nil
+	}
+	if t.isArray(body, 2) && t.isString(body+1) && t.isString(body+2) {
+		if kind := HandleKind(t.key(body + 2)); kind == HandleIterator || kind == HandleStream {
+			return Handle{t.key(body + 1), kind}, nil
+		}
+	}
+	return nil, t.fault(n, `@handle is a string, or one and "iterator" or "stream"`)
 }
 
 var specialNumbers = map[string]float64{

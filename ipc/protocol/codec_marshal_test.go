@@ -88,7 +88,7 @@ func TestMarshal(t *testing.T) {
 		{"raw with references", map[string]any{"a/b": Value(`[[],{"@ref":"/0"}]`)}, `{"a/b":[[],{"@ref":"/a~1b/0"}]}`},
 		{"plain JSON like tags", []any{tagged("map")}, `[{"@object":{"@map":[{"@object":{"@x":1}},{"a":2}]}}]`},
 		{"types of the codec", map[string]any{"a": &Map{Entries: []Entry{{1, shared}}}, "b": shared}, `{"a":{"@map":[[1,[]]]},"b":{"@ref":"/a/@map/0/1"}}`},
-		{"codec by value", []any{Map{}, struct{ D Date }{Date{5}}, Handle{"h"}, struct{ U Undefined }{}}, `[{"@map":[]},{"D":{"@date":5}},{"@handle":"h"},{"U":{"@undefined":true}}]`},
+		{"codec by value", []any{Map{}, struct{ D Date }{Date{5}}, Handle{ID: "h"}, struct{ U Undefined }{}}, `[{"@map":[]},{"D":{"@date":5}},{"@handle":"h"},{"U":{"@undefined":true}}]`},
 		{"nil of the codec", (*Map)(nil), `null`},
 		{
 			"struct", &named{inner: inner{"s", 1}, Ref: &five, Any: inner{Deep: 2}, Map: map[netip.Addr]bool{netip.MustParseAddr("1.2.3.4"): true}, Deep: "D"},

@@ -133,7 +133,7 @@ func (g *grower) primitive() any {
 		units := rapid.SliceOfN(rapid.Uint16Range(0xD700, 0xE0FF), 0, 5).Draw(g.t, "units")
 		return UTF16(append(units, 0xDBFF))
 	case 7:
-		return Handle{rapid.String().Draw(g.t, "handle")}
+		return Handle{rapid.String().Draw(g.t, "handle"), rapid.SampledFrom([]HandleKind{HandleFunction, HandleIterator, HandleStream}).Draw(g.t, "kind")}
 	}
 	return rapid.String().Draw(g.t, "string")
 }

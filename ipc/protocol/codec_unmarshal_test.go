@@ -35,7 +35,7 @@ func TestUnmarshalAny(t *testing.T) {
 		{"bytes", `{"@bytes":"AQ=="}`, []byte{1}},
 		{"buffer", `{"@buffer":["Int8Array","AQ=="]}`, &Buffer{"Int8Array", []byte{1}}},
 		{"boxed", `{"@boxed":[{"@utf16":"ANg="}]}`, "\uFFFD"},
-		{"handle", `{"@handle":"h"}`, Handle{"h"}},
+		{"handle", `{"@handle":"h"}`, Handle{ID: "h"}},
 		{"object like a tag", `{"@object":{"@map":1}}`, map[string]any{"@map": 1.0}},
 		{"lone surrogates", `{"\ud800":"\udfff"}`, map[string]any{"\uFFFD": "\uFFFD"}},
 		{"reference", `[[1],{"@ref":"/0"}]`, []any{[]any{1.0}, []any{1.0}}},
@@ -89,7 +89,7 @@ func TestUnmarshalStruct(t *testing.T) {
 		Seen: map[string]bool{"a": true, "b": false}, Link: &url.URL{Scheme: "http", Host: "a", Path: "/b", RawQuery: "c"},
 		Err: &ErrorValue{Name: "E", Message: "m"}, Raw: Value(`[{"@bigint":"1"}]`),
 		Exact: &Map{[]Entry{{&Array{Items: []any{}}, 1.0}}}, F: math.Inf(-1), I: 7, Any: &Set{[]any{1.0}},
-		Set: []string{"x", "y"}, Key: map[int]string{5: "five"}, Addr: netip.MustParseAddr("1.2.3.4"), H: Handle{"h"},
+		Set: []string{"x", "y"}, Key: map[int]string{5: "five"}, Addr: netip.MustParseAddr("1.2.3.4"), H: Handle{ID: "h"},
 		S: "http://s/", Hash: [2]byte{1, 2},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -227,7 +227,7 @@ func TestMarshalUnmarshalRoundTrip(t *testing.T) {
 	want := target{
 		When: time.UnixMilli(5).UTC(), Till: &six, Count: big.NewInt(3), Data: []byte{1}, Seen: map[string]bool{"@a": true},
 		Link: &url.URL{Scheme: "http", Host: "a"}, Raw: Value(`1`), Exact: &Map{}, F: math.Copysign(0, -1), Any: "x",
-		Set: []string{"a"}, Key: map[int]string{1: "b"}, Addr: netip.MustParseAddr("::1"), H: Handle{"h"},
+		Set: []string{"a"}, Key: map[int]string{1: "b"}, Addr: netip.MustParseAddr("::1"), H: Handle{ID: "h"},
 	}
 	text, err := Marshal(want)
 	if err != nil {

@@ -55,7 +55,7 @@ type Execute struct {
 	Network   Network                 `json:"network,omitempty"`
 	Limits    Limits                  `json:"limits,omitzero"`
 	Logs      LogOptions              `json:"logs,omitzero"`
-	Retain    json.RawMessage         `json:"retain,omitempty"`
+	Retain    *Retain                 `json:"retain,omitempty"`
 	Trace     *Trace                  `json:"trace,omitempty"`
 }
 
@@ -121,6 +121,21 @@ type LogOptions struct {
 	Stream bool `json:"stream,omitempty"` // send execution.log notifications as lines appear
 }
 
+// Retain asks that an execution's isolate stays where its value has functions, iterators or streams: they cross as handles,
+// for handle.invoke. On the wire true is one without fields, and false is none.
+type Retain struct {
+	TTLMs int64 `json:"ttlMs,omitempty"` // for so long after it settled at most; 0 means the service's maximum
+}
+
+// Retained tells of an isolate that stays. It ends when all its handles were released, or nothing was invoked for IdleMs,
+// or TTLMs after this outcome, or with its session.
+type Retained struct {
+	ID      string `json:"id"`      // the ids of handles are this, a dot and a number; in handle.release it stands for all of them
+	Handles uint64 `json:"handles"` // in this value
+	IdleMs  int64  `json:"idleMs"`
+	TTLMs   int64  `json:"ttlMs"`
+}
+
 // Trace carries the W3C Trace Context of the caller.
 type Trace struct {
 	Traceparent string `json:"traceparent,omitempty"`
@@ -145,6 +160,8 @@ type Outcome struct {
 	Logs   []Log  `json:"logs"`
 	Calls  []Call `json:"calls,omitempty"` // with StatusError: the tool calls that were made, in order
 	Stats  Stats  `json:"stats"`
+
+	Retained *Retained `json:"retained,omitempty"` // where the isolate stays
 }
 
 // Call is one tool call of a program that ended in an error: what it had done by then stays done. The first and the last

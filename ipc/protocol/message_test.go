@@ -288,14 +288,17 @@ func TestDecodeParams(t *testing.T) {
 }
 
 func TestDecodeHandleInvoke(t *testing.T) {
-	h, err := DecodeHandleInvoke(raw(`{"handle":"h1","args":[1,{"@map":[]}],"limits":{"cpuMs":5}}`), wide)
-	want := &HandleInvoke{"h1", []Value{raw(`1`), raw(`{"@map":[]}`)}, Limits{CPUMs: 5}}
+	h, err := DecodeHandleInvoke(raw(`{"handle":"h1","args":[1,{"@map":[]}],"limits":{"cpuMs":5},"execution":"e","method":"next","logs":{"stream":true}}`), wide)
+	want := &HandleInvoke{
+		Execution: "e", Handle: "h1", Method: HandleNext, Args: []Value{raw(`1`), raw(`{"@map":[]}`)}, Limits: Limits{CPUMs: 5}, Logs: LogOptions{Stream: true},
+	}
 	if err != nil || !reflect.DeepEqual(h, want) {
 		t.Errorf("got %+v, %v", h, err)
 	}
 	for text, field := range map[string]string{
 		`{}`: "handle", `{"handle":"h","limits":{"cpums":5}}`: "limits.cpums", `{"handle":"h","args":{}}`: "args",
-		`{"handle":5}`: "handle", `{"handle":"h","x":1}`: "x",
+		`{"handle":5}`: "handle", `{"handle":"h","x":1}`: "x", `{"handle":"h","method":"call"}`: "method",
+		`{"handle":"h","limits":{"heapMiB":5}}`: "limits.heapMiB", `{"handle":"h","execution":"\u0007"}`: "execution",
 	} {
 		if _, err := DecodeHandleInvoke(raw(text), wide); err == nil || AsError(err).Field != field {
 			t.Errorf("%s: got %v", text, err)

@@ -77,19 +77,38 @@ type CancelResult struct {
 	Cancelled bool `json:"cancelled"`
 }
 
-// HandleInvoke is the params of handle.invoke, read by DecodeHandleInvoke. The result is an Outcome.
+// HandleInvoke is the params of handle.invoke, read by DecodeHandleInvoke. The result is an Outcome. Of the limits those of
+// memory, values, messages and timers are the execution's, and may not be given.
 type HandleInvoke struct {
-	Handle string  `json:"handle"`
-	Args   []Value `json:"args,omitempty"`
-	Limits Limits  `json:"limits,omitzero"`
+	Execution string       `json:"execution,omitempty"` // caller's id of this invocation, as of an execution
+	Handle    string       `json:"handle"`
+	Method    HandleMethod `json:"method,omitempty"`
+	Args      []Value      `json:"args,omitempty"`
+	Limits    Limits       `json:"limits,omitzero"`
+	Logs      LogOptions   `json:"logs,omitzero"`
+	Trace     *Trace       `json:"trace,omitempty"`
 }
 
-// HandleRelease is the params of handle.release.
+// HandleMethod is what is done with a handle: the empty one calls a function, the others are an iterator's, whose outcomes
+// have {done, value} as their value. A stream is an iterator over its chunks.
+type HandleMethod string
+
+// The methods of iterators and streams.
+const (
+	HandleNext   HandleMethod = "next"
+	HandleReturn HandleMethod = "return"
+	HandleThrow  HandleMethod = "throw"
+)
+
+// HandleRelease is the params of handle.release: ids of handles, or of retained executions for all of theirs.
 type HandleRelease struct {
 	Handles []string `json:"handles"`
 }
 
-// HandleReleased is the result of handle.release.
+// MaxReleased bounds the ids in one handle.release.
+const MaxReleased = 4096
+
+// HandleReleased is the result of handle.release: how many handles were there and are not any more.
 type HandleReleased struct {
 	Released int `json:"released"`
 }
@@ -175,8 +194,17 @@ func DecodeHandleInvoke(params json.RawMessage, b Bounds) (*HandleInvoke, error)
 	h, r := &HandleInvoke{}, paramReader{b}
 	err := r.object("", params, func(name, path string, v json.RawMessage) error {
 		switch name {
+		case "execution":
+			return r.text(path, v, &h.Execution)
 		case "handle":
 			return r.text(path, v, &h.Handle)
+		case "method":
+			return r.text(path, v, (*string)(&h.Method))
+		case "logs":
+			return r.logs(path, v, &h.Logs)
+		case "trace":
+			h.Trace = &Trace{}
+			return r.trace(path, v, h.Trace)
 		case "args":
 			return r.array(path, v, r.b.Nodes, func(_ string, v json.RawMessage) error {
 				h.Args = append(h.Args, v)
@@ -187,8 +215,8 @@ func DecodeHandleInvoke(params json.RawMessage, b Bounds) (*HandleInvoke, error)
 		}
 		return unknownField(path)
 	})
-	if err == nil && h.Handle == "" {
-		err = FieldError("handle", "must not be empty")
+	if err == nil {
+		err = h.validate()
 	}
 	if err != nil {
 		return nil, err
@@ -271,6 +299,8 @@ func DecodeOutcome(text json.RawMessage, b Bounds) (*Outcome, error) {
 			return r.wrapped(path, v, &o.Calls)
 		case "stats":
 			return r.wrapped(path, v, &o.Stats)
+		case "retained":
+			return r.wrapped(path, v, &o.Retained)
 		}
 		return nil
 	})

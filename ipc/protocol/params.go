@@ -8,8 +8,8 @@ import (
 )
 
 // DecodeExecute reads the params of the execute call and holds them to all rules. Each fault is an *Error that names
-// the field by its path, as "limits.cpuMs" or "providers[0].name"; unknown fields are refused. Execute.Input and
-// Execute.Retain are sub-slices of params.
+// the field by its path, as "limits.cpuMs" or "providers[0].name"; unknown fields are refused. Execute.Input is a
+// sub-slice of params.
 func DecodeExecute(params json.RawMessage, b Bounds) (*Execute, error) {
 	r, e := paramReader{b}, &Execute{}
 	if err := r.object("", params, func(name, path string, v json.RawMessage) error {
@@ -52,8 +52,7 @@ func (r paramReader) execute(e *Execute, name, path string, v json.RawMessage) e
 	case "logs":
 		return r.logs(path, v, &e.Logs)
 	case "retain":
-		e.Retain = v
-		return r.retain(path, v)
+		return r.retain(path, v, &e.Retain)
 	case "trace":
 		e.Trace = &Trace{}
 		return r.trace(path, v, e.Trace)
@@ -105,17 +104,21 @@ func (r paramReader) logs(path string, raw json.RawMessage, l *LogOptions) error
 	})
 }
 
-func (r paramReader) retain(path string, raw json.RawMessage) error {
+func (r paramReader) retain(path string, raw json.RawMessage, into **Retain) error {
 	if raw[0] != '{' {
-		var b bool
-		return r.boolean(path, raw, &b)
+		var wanted bool
+		err := r.boolean(path, raw, &wanted)
+		if wanted {
+			*into = &Retain{}
+		}
+		return err
 	}
+	*into = &Retain{}
 	return r.object(path, raw, func(name, path string, v json.RawMessage) error {
 		if name != "ttlMs" {
 			return unknownField(path)
 		}
-		var ttl int64
-		return r.positive(path, v, &ttl)
+		return r.positive(path, v, &(*into).TTLMs)
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 
 func TestDecodeExecute(t *testing.T) {
 	params := ` { "execution": "a1", "code": "export default 1 \u00e9", "form": "module", "language": "javascript",
-		"name": "job.js", "input": {"@undefined":true}, "network": "none", "logs": {"stream": true}, "retain": false,
+		"name": "job.js", "input": {"@undefined":true}, "network": "none", "logs": {"stream": true}, "retain": {"ttlMs": 5000},
 		"providers": [{"name": "db"}, {"name": "fs", "tools": ["read", ["dir", "list"]]}, {"name": "no", "tools": []}],
 		"modules": {"./lib.js": {"source": "export {}"}, "b": {"source": "AAE=", "type": "bytes"}},
 		"limits": {"cpuMs": 50, "toolCalls": 1e3}, "trace": {"traceparent": "00-ab", "tracestate": "x=1"} } `
@@ -21,7 +21,7 @@ func TestDecodeExecute(t *testing.T) {
 	want := &Execute{
 		Execution: "a1", Code: "export default 1 é", Form: FormModule, Language: JavaScript, Name: "job.js",
 		Input: Value(`{"@undefined":true}`), Network: NetworkNone, Logs: LogOptions{Stream: true},
-		Retain: json.RawMessage("false"),
+		Retain: &Retain{TTLMs: 5000},
 		Providers: []Provider{
 			{Name: "db", Tools: Tools{All: true}},
 			{Name: "fs", Tools: Tools{Paths: [][]string{{"read"}, {"dir", "list"}}}},
@@ -59,8 +59,6 @@ var refused = []struct {
 	{"unknown language", `{"code":"1","language":"ruby"}`, InvalidParams, "language"},
 	{"fetches that are not positive", `{"code":"1","limits":{"fetches":0}}`, InvalidParams, "limits.fetches"},
 	{"bytes of fetches that are not whole", `{"code":"1","limits":{"fetchBytes":1.5}}`, InvalidParams, "limits.fetchBytes"},
-	{"retain", `{"code":"1","retain":true}`, InvalidParams, "retain"},
-	{"retain with a time", `{"code":"1","retain":{"ttlMs":5}}`, InvalidParams, "retain"},
 	{"retain for no time", `{"code":"1","retain":{"ttlMs":0}}`, InvalidParams, "retain.ttlMs"},
 	{"retain misspelt", `{"code":"1","retain":{"ttl":5}}`, InvalidParams, "retain.ttl"},
 	{"retain is a string", `{"code":"1","retain":"yes"}`, InvalidParams, "retain"},
@@ -134,8 +132,8 @@ func TestValidateGoCallers(t *testing.T) {
 		{"code too large", Execute{Code: strings.Repeat("a", MaxCodeBytes+1)}, InvalidCode, "code"},
 		{"input not JSON", Execute{Code: "1", Input: Value(`1}`)}, InvalidParams, "input"},
 		{"input empty", Execute{Code: "1", Input: Value{}}, InvalidParams, "input"},
-		{"retain not JSON", Execute{Code: "1", Retain: json.RawMessage(`tru`)}, InvalidParams, "retain"},
-		{"retain blank before", Execute{Code: "1", Retain: json.RawMessage(` false`)}, "", ""},
+		{"retain", Execute{Code: "1", Retain: &Retain{}}, "", ""},
+		{"retain for less than no time", Execute{Code: "1", Retain: &Retain{TTLMs: -1}}, InvalidParams, "retain.ttlMs"},
 		{"negative limit", Execute{Code: "1", Limits: Limits{LogLines: -1}}, InvalidParams, "limits.logLines"},
 		{"too many providers", Execute{Code: "1", Providers: many}, InvalidParams, "providers"},
 		{"long id", Execute{Code: "1", Execution: strings.Repeat("i", MaxExecutionBytes+1)}, InvalidParams, "execution"},
@@ -228,7 +226,7 @@ func TestLimitNamesAreAllFields(t *testing.T) {
 
 // FuzzExecute: whatever is accepted survives its own encoding and every later check.
 func FuzzExecute(f *testing.F) {
-	f.Add([]byte(`{"code":"1","limits":{"cpuMs":5},"providers":[{"name":"a","tools":["b",["c","d"]]}],"retain":false}`))
+	f.Add([]byte(`{"code":"1","limits":{"cpuMs":5},"providers":[{"name":"a","tools":["b",["c","d"]]}],"retain":{"ttlMs":7}}`))
 	f.Add([]byte(`{"code":"1","modules":{"a":{"source":"x","type":"text"}},"input":[{"@date":null}]}`))
 	for _, tt := range refused {
 		f.Add([]byte(tt.params))

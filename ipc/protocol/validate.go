@@ -38,15 +38,49 @@ func Validate(e *Execute) error {
 	if err := checkRaw("input", e.Input); err != nil {
 		return err
 	}
-	if err := checkRaw("retain", e.Retain); err != nil {
-		return err
-	}
-	if e.Retain != nil {
-		if err := (paramReader{ValueBounds}).retain("retain", trimSpace(e.Retain)); err != nil {
+	return e.validate()
+}
+
+// ValidateInvoke is Validate for an invocation.
+func ValidateInvoke(h *HandleInvoke) error {
+	for i, arg := range h.Args {
+		if err := checkRaw(fmt.Sprintf("args[%d]", i), arg); err != nil {
 			return err
 		}
 	}
-	return e.validate()
+	return h.validate()
+}
+
+// MaxHandleBytes bounds the id of a handle.
+const MaxHandleBytes = 128
+
+func (h *HandleInvoke) validate() error {
+	if err := validExecution(h.Execution); err != nil {
+		return err
+	}
+	if err := checkText("handle", h.Handle, MaxHandleBytes); err != nil {
+		return err
+	}
+	if h.Handle == "" {
+		return FieldError("handle", "must not be empty")
+	}
+	if err := oneOf("method", h.Method, HandleNext, HandleReturn, HandleThrow); err != nil {
+		return err
+	}
+	if err := validTrace(h.Trace); err != nil {
+		return err
+	}
+	for _, name := range fixedLimits {
+		if *h.Limits.Field(name) != 0 {
+			return FieldError("limits."+name, "is that of the execution, and cannot be given here")
+		}
+	}
+	return h.Limits.validate("limits")
+}
+
+// fixedLimits are those of an isolate, which an invocation cannot have of its own.
+var fixedLimits = []string{
+	"heapMiB", "bufferMiB", "slackMiB", "stackKiB", "messageBytes", "moduleBytes", "valueDepth", "valueParts", "timers",
 }
 
 func checkRaw(field string, raw json.RawMessage) error {
@@ -62,19 +96,21 @@ func checkRaw(field string, raw json.RawMessage) error {
 // validate is all rules but those on the JSON text of raw fields.
 func (e *Execute) validate() error {
 	for _, rule := range []func(*Execute) error{
-		validCode, validNames, validWords, validProviders, validModules, validTrace, supported,
+		validCode, validNames, validWords, validProviders, validModules, validRetain,
 	} {
 		if err := rule(e); err != nil {
 			return err
 		}
 	}
+	if err := validTrace(e.Trace); err != nil {
+		return err
+	}
 	return e.Limits.validate("limits")
 }
 
-// supported refuses what the protocol has and this version of the service has not.
-func supported(e *Execute) error {
-	if e.Retain != nil && string(trimSpace(e.Retain)) != "false" {
-		return FieldError("retain", "is not supported yet")
+func validRetain(e *Execute) error {
+	if e.Retain != nil && e.Retain.TTLMs < 0 {
+		return FieldError("retain.ttlMs", "must be positive")
 	}
 	return nil
 }
@@ -96,14 +132,18 @@ func blank(s string) bool {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' }) == ""
 }
 
-func validNames(e *Execute) error {
-	if err := checkText("execution", e.Execution, MaxExecutionBytes); err != nil {
-		return err
-	}
-	for _, r := range e.Execution {
+func validExecution(id string) error {
+	for _, r := range id {
 		if !unicode.IsPrint(r) {
 			return FieldError("execution", "must be printable")
 		}
+	}
+	return checkText("execution", id, MaxExecutionBytes)
+}
+
+func validNames(e *Execute) error {
+	if err := validExecution(e.Execution); err != nil {
+		return err
 	}
 	if isReserved(e.Name) {
 		return FieldError("name", "must not start with %q", reservedScheme)
@@ -216,12 +256,12 @@ func (m ModuleSource) validate(path string) error {
 	return nil
 }
 
-func validTrace(e *Execute) error {
-	if e.Trace == nil {
+func validTrace(t *Trace) error {
+	if t == nil {
 		return nil
 	}
-	if err := checkText("trace.traceparent", e.Trace.Traceparent, MaxTraceBytes); err != nil {
+	if err := checkText("trace.traceparent", t.Traceparent, MaxTraceBytes); err != nil {
 		return err
 	}
-	return checkText("trace.tracestate", e.Trace.Tracestate, MaxTraceBytes)
+	return checkText("trace.tracestate", t.Tracestate, MaxTraceBytes)
 }

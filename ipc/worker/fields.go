@@ -15,6 +15,7 @@ const (
 
 func (m *Execute) fields(c *coder) {
 	c.uint(&m.ID)
+	c.text(&m.Retain)
 	c.text(&m.Code)
 	c.text(&m.Name)
 	c.text(&m.Form)
@@ -76,6 +77,20 @@ func (m *Cancel) fields(c *coder) {
 	c.text(&m.Reason)
 }
 
+func (m *Invoke) fields(c *coder) {
+	c.uint(&m.ID)
+	c.uint(&m.Handle)
+	c.text(&m.Method)
+	m.Limits.fields(c)
+	c.last(&m.Args)
+}
+
+func (m *Release) fields(c *coder) {
+	for i := range resize(c, &m.Handles, 1, unbounded) {
+		c.uint(&m.Handles[i])
+	}
+}
+
 func (m *Hello) fields(c *coder) {
 	c.uint32(&m.Version)
 	c.uint32(&m.PID)
@@ -133,6 +148,8 @@ func (m *Log) fields(c *coder) {
 
 func (m *Result) fields(c *coder) {
 	c.uint(&m.ID)
+	c.bool(&m.Retained)
+	c.uint(&m.Handles)
 	c.optional(&m.Error)
 	c.duration(&m.CPU)
 	c.duration(&m.Wall)

@@ -73,6 +73,10 @@ func appendFrame(dst []byte, m Message, apart bool) (buf, payload []byte) {
 		m.fields(&c)
 	case ToolResult:
 		m.fields(&c)
+	case Invoke:
+		m.fields(&c)
+	case Release:
+		m.fields(&c)
 	case Cancel:
 		m.fields(&c)
 	case Hello:
@@ -143,6 +147,14 @@ func decodeKind(c *coder, k kind) Message {
 		return m
 	case kindCancel:
 		var m Cancel
+		m.fields(c)
+		return m
+	case kindInvoke:
+		var m Invoke
+		m.fields(c)
+		return m
+	case kindRelease:
+		var m Release
 		m.fields(c)
 		return m
 	case kindHello:

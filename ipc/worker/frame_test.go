@@ -26,6 +26,9 @@ var samples = []Message{
 	ToolResult{ID: 7, Call: 1, OK: true, Value: []byte(`"é"`)},
 	ToolResult{ID: 7, Call: 2, Value: []byte(`{"message":"no"}`)},
 	Cancel{ID: 7, Reason: "caller left"},
+	Invoke{ID: 8, Handle: 3, Method: "next", Args: []byte(`[1]`), Limits: Limits{CPU: time.Second, Timers: 13}},
+	Release{Handles: []uint64{1, 1 << 40}},
+	Release{},
 	Hello{Version: Version, PID: 42, Engine: "13.6", Layers: []string{"seccomp", "no-dump"}, Missing: []string{"landlock: function not implemented"}},
 	Ready{Restore: 3 * time.Millisecond},
 	Heartbeat{ID: 7, RSSBytes: 1 << 30, HeapBytes: 1 << 20, CPU: time.Second, Wall: time.Hour},
@@ -36,7 +39,7 @@ var samples = []Message{
 	Log{ID: 7, Level: "warn", Time: time.Millisecond, Text: "wärn\x00ing", SkippedLines: 5, SkippedBytes: 6},
 	Result{ID: 7, Value: []byte(`1`), CPU: 1, Wall: 2, PeakHeapBytes: 3, ToolCalls: 4, Reached: []string{"timers"}},
 	Result{ID: 7, Error: []byte(`{"type":"exception","message":""}`)},
-	Result{ID: 7, Value: []byte{}},
+	Result{ID: 7, Value: []byte{}, Retained: true, Handles: 2},
 	LastWord{ID: 7, Type: "memory_limit", Detail: "heap"},
 }
 
@@ -128,7 +131,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"text not UTF-8", Worker, []byte{byte(kindLastWord), 1, 1, 0xc0, 0}, "not UTF-8"},
 		{"surrogate in text", Worker, []byte{byte(kindLastWord), 1, 3, 0xed, 0xa0, 0x80, 0}, "not UTF-8"},
 		{"length near 2^64", Worker, []byte{byte(kindLastWord), 1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, "longer than the frame"},
-		{"optional of length 2^64-1", Worker, []byte{byte(kindResult), 1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, "longer than the frame"},
+		{"optional of length 2^64-1", Worker, []byte{byte(kindResult), 1, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, "longer than the frame"},
 		{"list longer than the frame", Worker, []byte{byte(kindToolCall), 1, 1, 0, 5, 0, 0, 0}, "list is too long"},
 		{"list length near 2^64", Worker, []byte{byte(kindToolCall), 1, 1, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, "list is too long"},
 		{"layers over the bound", Worker, body(Hello{Layers: make([]string, maxLayers+1)}), "list is too long"},
@@ -174,6 +177,7 @@ func TestRoundTripProperty(t *testing.T) {
 		messages := []Message{
 			Execute{
 				ID: num.Draw(t, "id"), Code: text.Draw(t, "code"), Input: optional.Draw(t, "input"),
+				Retain:    text.Draw(t, "retain"),
 				Providers: []Provider{{Name: text.Draw(t, "name"), Paths: [][]string{list(t, "path")}}},
 				Modules:   []Module{{Specifier: text.Draw(t, "specifier"), Source: data.Draw(t, "source")}},
 				Limits:    Limits{CPU: dur.Draw(t, "cpu"), MessageBytes: rapid.Int64Min(0).Draw(t, "bytes")},
@@ -182,7 +186,8 @@ func TestRoundTripProperty(t *testing.T) {
 			Hello{Version: rapid.Uint32().Draw(t, "version"), PID: rapid.Uint32().Draw(t, "pid"), Layers: list(t, "layers")},
 			Heartbeat{ID: num.Draw(t, "id"), CPU: dur.Draw(t, "cpu"), Wall: dur.Draw(t, "wall")},
 			ToolCall{ID: num.Draw(t, "id"), Provider: text.Draw(t, "provider"), Path: list(t, "path"), Args: data.Draw(t, "args")},
-			Result{ID: num.Draw(t, "id"), Value: optional.Draw(t, "value"), Error: optional.Draw(t, "error"), ToolCalls: num.Draw(t, "calls")},
+			Result{ID: num.Draw(t, "id"), Value: optional.Draw(t, "value"), Error: optional.Draw(t, "error"), ToolCalls: num.Draw(t, "calls"), Retained: rapid.Bool().Draw(t, "retained"), Handles: num.Draw(t, "handles")},
+			Invoke{ID: num.Draw(t, "id"), Handle: num.Draw(t, "handle"), Method: text.Draw(t, "method"), Args: data.Draw(t, "args"), Limits: Limits{Wall: dur.Draw(t, "wall")}},
 		}
 		for _, m := range messages {
 			got, err := Decode(m.kind().sender(), body(m))

@@ -3,7 +3,7 @@ package worker
 import "time"
 
 // Version of the worker contract. Parent and worker must have the same.
-const Version = 4
+const Version = 5
 
 // Message is one frame of the contract. The concrete types below are all there are.
 type Message interface{ kind() kind }
@@ -16,6 +16,8 @@ const (
 	kindExecute    kind = 0x01
 	kindToolResult kind = 0x02
 	kindCancel     kind = 0x03
+	kindInvoke     kind = 0x04
+	kindRelease    kind = 0x05
 
 	kindHello     kind = 0x81
 	kindReady     kind = 0x82
@@ -33,6 +35,7 @@ const (
 // Execute tells an idle worker to run one program. ID is the parent's number for the execution, never 0.
 type Execute struct {
 	ID        uint64
+	Retain    string // what the ids of handles begin with; empty where the isolate does not stay
 	Code      string
 	Name      string // file name in stack traces, never empty
 	Form      string // a protocol.Form, never empty
@@ -92,6 +95,22 @@ type Cancel struct {
 	Reason string
 }
 
+// Invoke calls a handle of the isolate that the worker retains. ID is the parent's number for the invocation, greater than
+// all before; its frames carry it as those of a program carry the execution's. Several may be under way.
+type Invoke struct {
+	ID     uint64
+	Handle uint64 // number of the handle, at the end of its id
+	Method string // empty: call the function; else "next", "return" or "throw" of the iterator
+	Args   []byte // JSON text of an array of protocol.Values
+	Limits Limits // those of memory, values and messages are the execution's all the same
+}
+
+// Release gives up handles of the isolate that the worker retains; none means all of them. The parent says so in the end,
+// whatever was released before, and the worker then makes itself ready, once nothing is under way.
+type Release struct {
+	Handles []uint64
+}
+
 // Hello is the worker's first frame, but for a LastWord. The worker has confined itself by then.
 type Hello struct {
 	Version uint32
@@ -101,7 +120,8 @@ type Hello struct {
 	Missing []string // those that it could not, each as "NAME: REASON"
 }
 
-// Ready says that an isolate is restored and the worker takes an Execute. It follows Hello and each Result.
+// Ready says that an isolate is restored and the worker takes an Execute. It follows Hello, each Result without Retained,
+// and the Release of all handles.
 type Ready struct {
 	Restore time.Duration // what restoring took
 }
@@ -150,10 +170,14 @@ type Log struct {
 	SkippedBytes uint64
 }
 
-// Result is the end of an execution, after all its Logs, ToolCalls and Fetches.
+// Result is the end of an execution or an invocation, after all its Logs, ToolCalls and Fetches. With Retained the isolate
+// stays. It does so where Execute asked for it and the value has a handle, and then until Release, or until one of
+// the limits, or a Cancel, stopped an invocation: an isolate that was stopped is not used again.
 type Result struct {
-	ID    uint64
-	Error []byte // JSON text of a protocol.Error; nil when Value is set
+	ID       uint64
+	Retained bool
+	Handles  uint64 // the number of the newest handle: they count up from 1, in the order of the text
+	Error    []byte // JSON text of a protocol.Error; nil when Value is set
 
 	CPU, Wall     time.Duration
 	PeakHeapBytes uint64
@@ -174,6 +198,8 @@ type LastWord struct {
 func (Execute) kind() kind     { return kindExecute }
 func (ToolResult) kind() kind  { return kindToolResult }
 func (Cancel) kind() kind      { return kindCancel }
+func (Invoke) kind() kind      { return kindInvoke }
+func (Release) kind() kind     { return kindRelease }
 func (Hello) kind() kind       { return kindHello }
 func (Ready) kind() kind       { return kindReady }
 func (Heartbeat) kind() kind   { return kindHeartbeat }

@@ -20,8 +20,9 @@ export class ValueError extends TypeError {
 
 /** Stands for a function that the service keeps. */
 export class Handle {
-  constructor(id) {
+  constructor(id, kind = "function") {
     this.id = id;
+    this.kind = kind;
   }
 }
 

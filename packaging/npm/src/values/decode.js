@@ -172,7 +172,12 @@ const tags = {
   "@object"(body, fail, tree, path, depth) {
     return isObject(body) ? this.members(this.made(tree, {}), body, Object.keys(body), path, depth) : fail("@object is an object");
   },
-  "@handle": (body, fail) => (typeof body === "string" ? new Handle(body) : fail("@handle is a string")),
+  "@handle"(body, fail) {
+    if (typeof body === "string") return new Handle(body);
+    const [id, kind] = Array.isArray(body) && body.length === 2 ? body : [];
+    const known = typeof id === "string" && (kind === "iterator" || kind === "stream");
+    return known ? new Handle(id, kind) : fail('@handle is a string, or one and "iterator" or "stream"');
+  },
   "@hole": (_, fail) => fail("@hole stands in arrays only"),
   "@blob"(body, fail, tree) {
     const { type, data } = fields(body, { type: text, data: bytes }, {}, fail);

@@ -8,48 +8,48 @@ import (
 
 // Type names one way in which an execution ended badly, or one reason why it was never run. The set is closed
 // and append-only: it is the `type` on the wire, the metric label, the sentinel in Go and the exit status of
-// executorctl. Callers decide by type, never by text.
+// executorctl. Callers decide by type, never by text. The comments below are the words of the table in docs/protocol.md.
 type Type string
 
 // Endings of a program that ran. They travel inside an Outcome.
 const (
-	Exception            Type = "exception"
-	Syntax               Type = "syntax"
-	Module               Type = "module"
-	CPUTimeout           Type = "cpu_timeout"
-	WallTimeout          Type = "wall_timeout"
-	TotalTimeout         Type = "total_timeout"
-	MemoryLimit          Type = "memory_limit"
-	ResultTooLarge       Type = "result_too_large"
-	ResultUnserializable Type = "result_unserializable"
-	ToolLimit            Type = "tool_limit"
-	Cancelled            Type = "cancelled"
-	WorkerCrashed        Type = "worker_crashed"
-	Deadlock             Type = "deadlock"
+	Exception            Type = "exception"             // the program threw, or the promise that it gave was rejected
+	Syntax               Type = "syntax"                // its text, or a module's, cannot be parsed
+	Module               Type = "module"                // a module is not there, or cannot be linked
+	CPUTimeout           Type = "cpu_timeout"           // limit cpuMs
+	WallTimeout          Type = "wall_timeout"          // limit wallMs
+	TotalTimeout         Type = "total_timeout"         // limit totalMs
+	MemoryLimit          Type = "memory_limit"          // limit heapMiB, bufferMiB or slackMiB
+	ResultTooLarge       Type = "result_too_large"      // limit resultBytes
+	ResultUnserializable Type = "result_unserializable" // the value cannot be encoded; the message has the path
+	ToolLimit            Type = "tool_limit"            // limit toolCalls, toolCallsInFlight or fetches
+	Cancelled            Type = "cancelled"             // by the host, by the operator, by the end of its session, or by that of the service
+	WorkerCrashed        Type = "worker_crashed"        // its process ended by itself; reason says how
+	Deadlock             Type = "deadlock"              // nothing that is pending can settle the value any more
 )
 
 // Reasons why nothing ran. They travel as JSON-RPC errors.
 const (
-	InvalidParams       Type = "invalid_params"
-	InvalidCode         Type = "invalid_code"
-	InvalidProvider     Type = "invalid_provider"
-	Overloaded          Type = "overloaded"
-	QueueTimeout        Type = "queue_timeout"
-	Draining            Type = "draining"
-	Maintenance         Type = "maintenance"
-	Unauthorized        Type = "unauthorized"
-	UnsupportedProtocol Type = "unsupported_protocol"
-	SessionLimit        Type = "session_limit"
-	HandleUnknown       Type = "handle_unknown"
-	SessionUnknown      Type = "session_unknown"
-	Internal            Type = "internal"
+	InvalidParams       Type = "invalid_params"       // field names the one that is wrong
+	InvalidCode         Type = "invalid_code"         // the text is empty, too long or no valid Unicode
+	InvalidProvider     Type = "invalid_provider"     // a name of a provider or a tool that cannot be one
+	Overloaded          Type = "overloaded"           // there is no room, not even to wait; retryAfterMs says when to try again
+	QueueTimeout        Type = "queue_timeout"        // no worker was free in time
+	Draining            Type = "draining"             // the service is stopping, or this session is; another one may take it
+	Maintenance         Type = "maintenance"          // the operator has the service turn callers away
+	Unauthorized        Type = "unauthorized"         // the policy does not let this caller in
+	UnsupportedProtocol Type = "unsupported_protocol" // no common subprotocol, or another version of it
+	SessionLimit        Type = "session_limit"        // too many sessions, or executions of a session or a caller
+	HandleUnknown       Type = "handle_unknown"       // there is no such handle in this session
+	SessionUnknown      Type = "session_unknown"      // the token resumes no session: it has ended, or the token was used
+	Internal            Type = "internal"             // a fault of the service, or of a connection; the program may or may not have run
 )
 
 // Faults of the JSON-RPC layer itself (JSON-RPC 2.0, section 5.1).
 const (
-	ParseError     Type = "parse_error"
-	InvalidRequest Type = "invalid_request"
-	UnknownMethod  Type = "unknown_method"
+	ParseError     Type = "parse_error"     // the message is no JSON
+	InvalidRequest Type = "invalid_request" // the message is JSON, but no message of JSON-RPC, or not in its turn
+	UnknownMethod  Type = "unknown_method"  // there is no such method, or path of the HTTP API
 )
 
 // TypeInfo is what the taxonomy fixes for a Type.

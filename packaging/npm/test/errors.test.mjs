@@ -5,7 +5,7 @@ import { read } from "./support/repository.mjs";
 
 test("the types, codes and flags are those of ipc/protocol/errors.go", () => {
   const source = read("ipc/protocol/errors.go");
-  const names = Object.fromEntries([...source.matchAll(/^\t(\w+)\s+Type = "(\w+)"$/gm)].map(([, go, wire]) => [go, wire]));
+  const names = Object.fromEntries([...source.matchAll(/^\t(\w+)\s+Type = "(\w+)"\s+\/\/ /gm)].map(([, go, wire]) => [go, wire]));
   const rows = [...source.matchAll(/^\t\{(\w+), (-\d+), (true|false), (true|false), \d+\},$/gm)];
   const want = rows.map(([, go, code, ran, retryable]) => ({ type: names[go], code: Number(code), ran: ran === "true", retryable: retryable === "true" }));
   assert.ok(want.length > 25);

@@ -1,0 +1,44 @@
+package pagetest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// recorder is a test that may fail.
+type recorder struct {
+	testing.TB
+	failed bool
+}
+
+func (r *recorder) Helper()               {}
+func (r *recorder) Errorf(string, ...any) { r.failed = true }
+
+func TestPart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(path, []byte("before\n<!-- a: made by b -->\nold\n<!-- end -->\nafter\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{TB: t}
+	if Part(r, path, "a", "new\n", false); !r.failed {
+		t.Error("a stale part is taken")
+	}
+	Part(t, path, "a", "new\n", true)
+	Part(t, path, "a", "new\n", false)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != "before\n<!-- a: made by b -->\n\nnew\n\n<!-- end -->\nafter\n" {
+		t.Errorf("the page is\n%s", text)
+	}
+}
+
+func TestTable(t *testing.T) {
+	got := Table([]string{"a", "b"}, [][]string{{"1|2", "3"}})
+	if want := "| a | b |\n| --- | --- |\n| 1\\|2 | 3 |\n"; got != want {
+		t.Errorf("got %q, want %s", got, strings.TrimSpace(want))
+	}
+}

@@ -3,13 +3,12 @@
 /** Bounds of one value, those of every implementation of the protocol. */
 export const maxDepth = 2000;
 export const maxParts = 1 << 20;
-export const maxBigIntDigits = 19729; // of 65536 bits
 export const maxArrayLength = 2 ** 32 - 1;
 
 /** A value that cannot be encoded or decoded. `path` is a JSON Pointer (RFC 6901) into the encoded text. */
 export class ValueError extends TypeError {
   constructor(path, reason) {
-    super(path === "" ? `cannot code value: ${reason}` : `cannot code value at ${path}: ${reason}`);
+    super(`cannot code value${path && " at " + path}: ${reason}`);
     this.path = path;
   }
 
@@ -26,16 +25,29 @@ export class Handle {
   }
 }
 
-export const bufferKinds = {
-  ArrayBuffer: 1, DataView: 1, Int8Array: 1, Uint8Array: 1, Uint8ClampedArray: 1, Int16Array: 2, Uint16Array: 2,
-  Float16Array: 2, Int32Array: 4, Uint32Array: 4, Float32Array: 4, Float64Array: 8, BigInt64Array: 8, BigUint64Array: 8,
-};
+/** Classes whose bytes cross with their name. */
+export const isBufferKind = (name) => /^(ArrayBuffer|DataView|((Int|Uint)(8|16|32)|Uint8Clamped|Float(16|32|64)|Big(Int|Uint)64)Array)$/.test(name);
+
+/** Whether a BigInt has 65536 bits at most, without its sign. */
+export function fits(bigint) {
+  const size = bigint < 0n ? -bigint : bigint;
+  return BigInt.asUintN(65536, size) === size;
+}
+
+export const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+
+/** Members of an Error that are strings, and those that are not enumerable either. */
+export const errorTexts = ["name", "message", "stack"];
+export const errorValues = ["cause", "errors"];
 
 export const pointerStep = (key) => "/" + String(key).replaceAll("~", "~0").replaceAll("/", "~1");
 
-/** Defines a data property, whatever the key: "__proto__" too. */
+export function define(object, key, value, enumerable = false) {
+  Object.defineProperty(object, key, { value, enumerable, writable: true, configurable: true });
+}
+
+/** Sets a data property, whatever the key: "__proto__" too. */
 export function put(object, key, value) {
-  if (key === "__proto__") {
-    Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
-  } else object[key] = value;
+  if (key === "__proto__") define(object, key, value, true);
+  else object[key] = value;
 }

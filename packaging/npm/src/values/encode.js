@@ -2,7 +2,7 @@
 // Every property is read once.
 
 import { toBase64 } from "./base64.js";
-import { bufferKinds, maxBigIntDigits, maxDepth, maxParts, pointerStep, put, ValueError } from "./classes.js";
+import { errorTexts, errorValues, fits, isBufferKind, maxDepth, maxParts, pointerStep, put, ValueError } from "./classes.js";
 
 /**
  * Resolves to the text of a value. It is captured before the first await; only the bodies of Blobs, Requests and Responses
@@ -33,17 +33,18 @@ class Encoder {
       case "string":
         return value.isWellFormed() ? value : tag("@utf16", toBase64(utf16(value)));
       case "number":
-        return Number.isFinite(value) && !Object.is(value, -0) ? value : tag("@number", Object.is(value, -0) ? "-0" : String(value));
+        return Number.isFinite(value) && !Object.is(value, -0) ? value : tag("@number", value === 0 ? "-0" : String(value));
       case "boolean":
         return value;
       case "undefined":
         return tag("@undefined", true);
       case "bigint":
-        return tag("@bigint", bigint(value, path));
+        if (!fits(value)) throw new ValueError(path, "a BigInt of more than 65536 bits cannot cross");
+        return tag("@bigint", String(value));
       case "object":
         return value === null ? null : this.#object(value, path, depth + 1);
     }
-    throw new ValueError(path, `a ${typeof value} cannot cross`);
+    throw uncrossable(path, typeof value);
   }
 
   #object(object, path, depth) {
@@ -53,12 +54,14 @@ class Encoder {
     this.#seen.set(object, path);
     if (Array.isArray(object)) return this.#array(object, path, depth);
     const prototype = Object.getPrototypeOf(object);
-    if (prototype === Object.prototype || prototype === null) return this.#plain(object, path, depth);
-    const write = classes[tagOf(object)];
-    if (write !== undefined) {
-      const written = write.call(this, object, path, depth);
-      if (written !== undefined) return written;
-    }
+    return prototype === Object.prototype || prototype === null ? this.#plain(object, path, depth) : this.#instance(object, path, depth);
+  }
+
+  #instance(object, path, depth) {
+    const kind = tagOf(object);
+    if (nowhere.test(kind)) throw uncrossable(path, kind);
+    const [brand, write] = Object.hasOwn(classes, kind) ? classes[kind] : [];
+    if (write !== undefined && is(brand, object)) return write(object, this, path, depth);
     const body = ArrayBuffer.isView(object) ? view(object) : this.#error(object, path, depth);
     return body ?? this.#plain(object, path, depth);
   }
@@ -99,26 +102,20 @@ class Encoder {
     return tag("@error", this.#members(error, [...values, ...own], `${path}/@error`, depth + 1, members));
   }
 
-  pairs(map, path, depth) {
-    return Array.from(map, ([key, value], i) => [
-      this.value(key, `${path}/@map/${i}/0`, depth + 2),
-      this.value(value, `${path}/@map/${i}/1`, depth + 2),
-    ]);
-  }
-
-  entries(form, path, depth) {
-    return Array.from(form, ([name, value], i) => [name, this.value(value, `${path}/@formdata/${i}/1`, depth + 2)]);
-  }
-
   /** Fills member of body with the bytes of source when they have been read. */
   later(body, member, source) {
     this.pending.push(source.arrayBuffer().then((buffer) => (body[member] = tag("@bytes", toBase64(new Uint8Array(buffer))))));
     return body;
   }
+
+  /** What a Request and a Response have both. */
+  message(message, path, body) {
+    if (message.bodyUsed) throw new ValueError(path, "its body was read already");
+    Object.assign(body, { url: message.url, headers: [...message.headers], body: null });
+    return message.body ? this.later(body, "body", message) : body;
+  }
 }
 
-const errorTexts = ["name", "message", "stack"];
-const errorValues = ["cause", "errors"];
 /** A line of a stack that names a place in the host's files, which are nobody's business. */
 const hostFrame = /(^\s*at |@).*:\d+:\d+\)?$/m;
 
@@ -126,17 +123,15 @@ function tag(name, body) {
   return { __proto__: null, [name]: body };
 }
 
-// refused has a class named that says nothing outside of its realm.
-function refused(kind) {
-  return (_, path) => {
-    throw new ValueError(path, `a ${kind} cannot cross`);
-  };
-}
+const uncrossable = (path, what) => new ValueError(path, `a ${what} cannot cross`);
+
+/** Classes that say nothing outside of their realm. */
+const nowhere = /^(Symbol|Promise|Weak(Map|Set|Ref)|SharedArrayBuffer)$/;
 
 // is runs a method that only an object of its class takes: a class string alone can be a lie.
 function is(method, object) {
   try {
-    method.call(object);
+    method?.call(object);
     return true;
   } catch {
     return false;
@@ -144,99 +139,70 @@ function is(method, object) {
 }
 
 const getter = (prototype, name) => Object.getOwnPropertyDescriptor(prototype, name)?.get;
-const mapSize = getter(Map.prototype, "size");
-const setSize = getter(Set.prototype, "size");
-const bufferLength = getter(ArrayBuffer.prototype, "byteLength");
 
-function boxed(method) {
-  return function (object, path, depth) {
-    return is(method, object) ? tag("@boxed", [this.value(method.call(object), `${path}/@boxed/0`, depth + 1)]) : undefined;
-  };
+function boxed({ prototype: { valueOf } }) {
+  return [valueOf, (object, encoder, path, depth) => tag("@boxed", [encoder.value(valueOf.call(object), `${path}/@boxed/0`, depth + 1)])];
 }
 
-// classes are by class string. Each gives a tree, or undefined when the object is not of that class after all.
+const { getTime } = Date.prototype;
+
+// By class string, a method that tells whether an object is of that class, and what writes it.
 const classes = {
-  Date: (date) => {
-    if (!is(Date.prototype.getTime, date)) return undefined;
-    const ms = Date.prototype.getTime.call(date);
-    return tag("@date", Number.isNaN(ms) ? null : ms);
-  },
-  RegExp: (regexp) => (regexp instanceof RegExp ? tag("@regexp", [regexp.source, regexp.flags]) : undefined),
-  URL: (url) => (url instanceof URL ? tag("@url", url.href) : undefined),
-  Map(map, path, depth) {
-    return is(mapSize, map) ? tag("@map", this.pairs(map, path, depth)) : undefined;
-  },
-  Set(set, path, depth) {
-    if (!is(setSize, set)) return undefined;
-    return tag("@set", Array.from(set, (item, i) => this.value(item, `${path}/@set/${i}`, depth + 1)));
-  },
-  ArrayBuffer: (buffer, path) => {
-    if (!is(bufferLength, buffer)) return undefined;
+  Date: [getTime, (date) => tag("@date", Number.isNaN(getTime.call(date)) ? null : getTime.call(date))],
+  RegExp: [getter(RegExp.prototype, "source"), ({ source, flags }) => tag("@regexp", [source, flags])],
+  URL: [getter(URL.prototype, "href"), ({ href }) => tag("@url", href)],
+  Map: [getter(Map.prototype, "size"), (map, encoder, path, depth) => tag("@map", Array.from(map, ([key, value], i) => [
+    encoder.value(key, `${path}/@map/${i}/0`, depth + 2),
+    encoder.value(value, `${path}/@map/${i}/1`, depth + 2),
+  ]))],
+  Set: [getter(Set.prototype, "size"), (set, encoder, path, depth) => tag("@set", Array.from(set, (item, i) => encoder.value(item, `${path}/@set/${i}`, depth + 1)))],
+  ArrayBuffer: [getter(ArrayBuffer.prototype, "byteLength"), (buffer, _, path) => {
     if (buffer.detached) throw new ValueError(path, "a detached ArrayBuffer cannot cross");
     return tag("@buffer", ["ArrayBuffer", toBase64(new Uint8Array(buffer))]);
-  },
-  Boolean: boxed(Boolean.prototype.valueOf),
-  Number: boxed(Number.prototype.valueOf),
-  String: boxed(String.prototype.valueOf),
-  BigInt: boxed(BigInt.prototype.valueOf),
-  Symbol: refused("symbol"),
-  Promise: refused("promise"),
-  WeakMap: refused("WeakMap"),
-  WeakSet: refused("WeakSet"),
-  WeakRef: refused("WeakRef"),
-  SharedArrayBuffer: refused("SharedArrayBuffer"),
-  Blob(blob) {
-    return tag("@blob", this.later({ type: blob.type, data: null }, "data", blob));
-  },
-  File(file) {
-    return tag("@file", this.later({ name: file.name, type: file.type, lastModified: file.lastModified, data: null }, "data", file));
-  },
-  Headers: (headers) => tag("@headers", [...headers]),
-  FormData(form, path, depth) {
-    return tag("@formdata", this.entries(form, path, depth));
-  },
-  Request(request, path) {
-    const { method, url, headers } = request;
-    const body = { method, url, headers: [...headers], body: null };
+  }],
+  Boolean: boxed(Boolean),
+  Number: boxed(Number),
+  String: boxed(String),
+  BigInt: boxed(BigInt),
+  Blob: [undefined, (blob, encoder) => tag("@blob", encoder.later({ type: blob.type, data: null }, "data", blob))],
+  File: [undefined, (file, encoder) => {
+    const { name, type, lastModified } = file;
+    return tag("@file", encoder.later({ name, type, lastModified, data: null }, "data", file));
+  }],
+  Headers: [undefined, (headers) => tag("@headers", [...headers])],
+  FormData: [undefined, (form, encoder, path, depth) => tag("@formdata", Array.from(form, ([name, value], i) => [
+    name,
+    encoder.value(value, `${path}/@formdata/${i}/1`, depth + 2),
+  ]))],
+  Request: [undefined, (request, encoder, path) => {
+    const body = encoder.message(request, path, { method: request.method });
     for (const [name, usual] of requestOptions) if (request[name] !== undefined && request[name] !== usual) body[name] = request[name];
-    if (body.referrer !== undefined) {
-      if (request.referrer === "") body.referrer = "no-referrer";
-      else delete body.referrer; // a page's address does not leave it
-    }
-    return tag("@request", this.body(body, request, path));
-  },
-  Response(response, path) {
-    const { status, statusText, url, headers } = response;
-    const body = { status, statusText, url, headers: [...headers], body: null };
-    if (response.type === "error") body.type = "error";
-    if (response.redirected) body.redirected = true;
-    return tag("@response", this.body(body, response, path));
-  },
+    if (body.referrer === "") body.referrer = "no-referrer";
+    else delete body.referrer; // a page's address does not leave it
+    return tag("@request", body);
+  }],
+  Response: [undefined, (response, encoder, path) => {
+    const { status, statusText, type, redirected } = response;
+    const body = encoder.message(response, path, { status, statusText });
+    if (type === "error") body.type = type;
+    if (redirected) body.redirected = true;
+    return tag("@response", body);
+  }],
 };
 
 /** The members of a Request that cross where they are not what a Request has unless told otherwise. */
-const requestOptions = [
-  ["mode", "cors"], ["credentials", "same-origin"], ["cache", "default"], ["redirect", "follow"],
-  ["referrer", "about:client"], ["referrerPolicy", ""], ["integrity", ""], ["keepalive", false],
-];
-
-Encoder.prototype.body = function (body, message, path) {
-  if (message.bodyUsed) throw new ValueError(path, "its body was read already");
-  return message.body === null || message.body === undefined ? body : this.later(body, "body", message);
-};
+const requestOptions = Object.entries({
+  mode: "cors", credentials: "same-origin", cache: "default", redirect: "follow", referrer: "about:client", referrerPolicy: "", integrity: "", keepalive: false,
+});
 
 function view(object) {
   const bytes = new Uint8Array(object.buffer, object.byteOffset, object.byteLength);
-  const kind = kindOf(object);
-  return kind === "Uint8Array" ? tag("@bytes", toBase64(bytes)) : tag("@buffer", [kind, toBase64(bytes)]);
+  // Typed arrays have their class, whatever the subclass, as their class string.
+  const kind = typedArrayTag.call(object) ?? "DataView";
+  return kind === "Uint8Array" || !isBufferKind(kind) ? tag("@bytes", toBase64(bytes)) : tag("@buffer", [kind, toBase64(bytes)]);
 }
 
-// kindOf is the class of a view, whatever its subclass: typed arrays have it as their class string.
 const typedArrayTag = getter(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag);
-function kindOf(object) {
-  const kind = typedArrayTag.call(object) ?? "DataView";
-  return Object.hasOwn(bufferKinds, kind) ? kind : "Uint8Array";
-}
 
 /** Tells whether object is an Error, of whatever realm. */
 export const isError = (object) => (Error.isError ? Error.isError(object) : object instanceof Error || tagOf(object) === "Error");
@@ -247,14 +213,6 @@ function text(value) {
   } catch {
     return "";
   }
-}
-
-function bigint(value, path) {
-  const digits = value.toString();
-  if (digits.length - (value < 0n ? 1 : 0) > maxBigIntDigits || BigInt.asUintN(65536, value < 0n ? -value : value) !== (value < 0n ? -value : value)) {
-    throw new ValueError(path, "a BigInt of more than 65536 bits cannot cross");
-  }
-  return digits;
 }
 
 function utf16(string) {

@@ -264,6 +264,8 @@ var sizes = []struct{ name, words string }{
 	{"MaxVerbBytes", "its method, in bytes"},
 	{"MaxHeaders", "headers of one request or response"},
 	{"MaxHeaderBytes", "their names and values together, in bytes"},
+	{"MaxHandleBytes", "id of a handle, in bytes"},
+	{"MaxReleased", "ids in one `handle.release`"},
 	{"MaxReasonBytes", "`statusText`, in bytes"},
 }
 

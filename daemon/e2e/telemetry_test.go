@@ -161,6 +161,32 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
+// TestMetricsHaveAUse: docs/operations.md says of each metric what to do about it, and of no other.
+func TestMetricsHaveAUse(t *testing.T) {
+	golden, err := os.ReadFile(metricsGolden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, figures, _ := strings.Cut(string(page), "\n## Figures\n")
+	used := map[string]bool{}
+	for _, name := range regexp.MustCompile("`(executord_\\w+)`").FindAllStringSubmatch(figures, -1) {
+		used[name[1]] = true
+	}
+	for _, name := range regexp.MustCompile(`(?m)^executord_\w+`).FindAllString(string(golden), -1) {
+		if !used[name] {
+			t.Errorf("the page says nothing of %s", name)
+		}
+		delete(used, name)
+	}
+	for name := range used {
+		t.Errorf("there is no metric %s", name)
+	}
+}
+
 // O5: with traces on, durations have exemplars, and Prometheus' own parser takes them.
 func TestO5Exemplars(t *testing.T) {
 	collector := newCollector(t)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -172,5 +175,25 @@ func TestEventsOfThePool(t *testing.T) {
 		if e := list[0]; !known[e.Kind] || string(e.Kind) != string(k) || e.Execution != "P-1" || e.CallerID != "mine" || e.TookMs != 1.5 {
 			t.Errorf("%s is told as %+v", k, e)
 		}
+	}
+}
+
+// docs/operations.md has a row for each kind, and for no other.
+func TestEventsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n| event | means |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var listed []Kind
+	for row := range strings.Lines(table) {
+		names, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " | ")
+		for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(names, -1) {
+			listed = append(listed, Kind(name[1]))
+		}
+	}
+	if !slices.Equal(listed, Kinds()) {
+		t.Errorf("the page lists\n%q, but the kinds are\n%q", listed, Kinds())
 	}
 }

@@ -1,47 +1,22 @@
 // The closed set of error types: ipc/protocol/errors.go in the repository is the list, and a test compares the two.
 
-// type: JSON-RPC code, whether the program ran, whether the same request may succeed later.
-const taxonomy = {
-  exception: [-32010, true, false],
-  syntax: [-32011, true, false],
-  module: [-32012, true, false],
-  cpu_timeout: [-32013, true, false],
-  wall_timeout: [-32014, true, false],
-  total_timeout: [-32015, true, false],
-  memory_limit: [-32016, true, false],
-  result_too_large: [-32017, true, false],
-  result_unserializable: [-32018, true, false],
-  tool_limit: [-32019, true, false],
-  cancelled: [-32020, true, false],
-  worker_crashed: [-32021, true, true],
-  deadlock: [-32022, true, false],
-  invalid_params: [-32602, false, false],
-  invalid_code: [-32041, false, false],
-  invalid_provider: [-32042, false, false],
-  overloaded: [-32043, false, true],
-  queue_timeout: [-32044, false, true],
-  draining: [-32045, false, true],
-  maintenance: [-32046, false, true],
-  unauthorized: [-32047, false, false],
-  unsupported_protocol: [-32048, false, false],
-  session_limit: [-32049, false, true],
-  handle_unknown: [-32050, false, false],
-  session_unknown: [-32051, false, false],
-  internal: [-32603, false, true],
-  parse_error: [-32700, false, false],
-  invalid_request: [-32600, false, false],
-  unknown_method: [-32601, false, false],
-};
+// By the first of their JSON-RPC codes, which count down. Those of the first row come of programs that ran. After those with a
+// star the same request may succeed later.
+const taxonomy = [
+  [-32010, "exception syntax module cpu_timeout wall_timeout total_timeout memory_limit result_too_large result_unserializable tool_limit cancelled worker_crashed* deadlock"],
+  [-32602, "invalid_params"],
+  [-32041, "invalid_code invalid_provider overloaded* queue_timeout* draining* maintenance* unauthorized unsupported_protocol session_limit* handle_unknown session_unknown"],
+  [-32603, "internal*"],
+  [-32700, "parse_error"],
+  [-32600, "invalid_request unknown_method"],
+];
 
 /** All types with what is fixed for each, in the order of the protocol. */
-export const errorTypes = Object.freeze(
-  Object.entries(taxonomy).map(([type, [code, ran, retryable]]) => Object.freeze({ type, code, ran, retryable })),
-);
+export const errorTypes = Object.freeze(taxonomy.flatMap(([first, types], row) => types.split(" ").map((word, i) => Object.freeze({
+  type: word.replace("*", ""), code: first - i, ran: row === 0, retryable: word.endsWith("*"),
+}))));
 
-const infoOf = (type) => (Object.hasOwn(taxonomy, type) ? taxonomy[type] : undefined);
-
-/** The type that a JSON-RPC code stands for, "internal" for an unknown code. */
-const typeOf = (code) => errorTypes.find((info) => info.code === code)?.type ?? "internal";
+const infoOf = (type) => errorTypes.find((info) => info.type === type);
 
 /**
  * Why a program ended badly, or was not run at all. Decide by `type`, never by text. With `ran` it has `logs`, `calls` and
@@ -50,8 +25,7 @@ const typeOf = (code) => errorTypes.find((info) => info.code === code)?.type ?? 
 export class ExecutorError extends Error {
   constructor(type, message, fields = {}) {
     super(message);
-    const [code, ran, retryable] = infoOf(type) ?? taxonomy.internal;
-    Object.assign(this, { type, code, ran, retryable, logs: [] }, fields);
+    Object.assign(this, infoOf(type) ?? infoOf("internal"), { type, logs: [] }, fields);
   }
 
   get name() {
@@ -61,24 +35,23 @@ export class ExecutorError extends Error {
 
 const textOf = (value) => (typeof value === "string" ? value : undefined);
 
-// known takes of a plain object what the protocol says, and drops what is undefined.
-function known(told) {
-  const { name, stack, position, reason, field, retryAfterMs } = told;
-  const fields = {
-    thrownName: textOf(name),
-    programStack: textOf(stack),
-    position: position !== null && typeof position === "object" ? position : undefined,
-    reason: textOf(reason),
-    field: textOf(field),
-    retryAfterMs: retryAfterMs > 0 ? retryAfterMs : undefined,
-  };
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
+/** The members of object that are not undefined. */
+export const given = (object) => Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 
-/** The error that an answer {code, message, data} of JSON-RPC, or of the HTTP layer, stands for. */
+// known takes of a plain object what the protocol says.
+const known = ({ name, stack, position, reason, field, retryAfterMs }) => given({
+  thrownName: textOf(name),
+  programStack: textOf(stack),
+  position: position !== null && typeof position === "object" ? position : undefined,
+  reason: textOf(reason),
+  field: textOf(field),
+  retryAfterMs: retryAfterMs > 0 ? retryAfterMs : undefined,
+});
+
+/** The error that an answer {code, message, data} of JSON-RPC, or of the HTTP layer, stands for; "internal" for an unknown code. */
 export function refusal({ code, message, data }) {
-  const told = data !== null && typeof data === "object" ? data : {};
-  const type = infoOf(told.type) ? told.type : typeOf(code);
+  const told = Object(data);
+  const { type } = infoOf(told.type) ?? errorTypes.find((info) => info.code === code) ?? infoOf("internal");
   return new ExecutorError(type, textOf(message) ?? type, known(told));
 }
 

@@ -1,7 +1,7 @@
 // RemoteExecutor: the service as an object with one method. It keeps one connection, makes a new one when that is lost or
 // the service drains it, and never sends a program twice.
 
-import { ExecutorError } from "./errors.js";
+import { ExecutorError, given } from "./errors.js";
 import { Execution, settle } from "./execution.js";
 import { Session } from "./session.js";
 import { transportOf } from "./transport/index.js";
@@ -15,11 +15,8 @@ const defaults = {
   maxMessageBytes: 32 << 20,
 };
 
-const optionNames = ["url", "token", "tls", "webSocket", "name", ...Object.keys(defaults)];
-const requestNames = [
-  "code", "form", "language", "name", "input", "providers", "modules", "network", "limits", "trace", "execution",
-  "fetch", "onLog", "onState", "signal",
-];
+const optionNames = `url token tls webSocket name ${Object.keys(defaults).join(" ")}`;
+const requestNames = "code form language name input providers modules network limits trace execution fetch onLog onState signal";
 
 /** Refusals that a service gives while it is coming or going, and that say when it may be asked again. */
 const passing = ["draining", "maintenance", "session_limit", "overloaded"];
@@ -35,8 +32,7 @@ export class RemoteExecutor {
   #wasConnected = false;
 
   constructor(options) {
-    known(options, optionNames, "option");
-    const settings = { ...defaults, ...given(options) };
+    const settings = { ...defaults, ...known(options, optionNames, "option") };
     for (const key of Object.keys(defaults)) {
       if (!(settings[key] > 0)) throw new TypeError(`option ${key} must be a positive number`);
     }
@@ -45,12 +41,12 @@ export class RemoteExecutor {
   }
 
   /** Runs one program; see the type declarations. */
-  async execute(request) {
-    known(request, requestNames, "field");
+  async execute(asked) {
+    const request = known(asked, requestNames, "field");
     if (typeof request.code !== "string") throw new ExecutorError("invalid_code", "code must be a string", { field: "code" });
     if (this.#closing.signal.aborted) throw closed();
     if (request.signal?.aborted) throw cancelled(request.signal);
-    const run = this.#execute(given(request));
+    const run = this.#execute(request);
     this.#running.add(run);
     try {
       return await run;
@@ -83,7 +79,7 @@ export class RemoteExecutor {
     let stop;
     const gaveUp = new Promise((_, reject) => {
       stop = () => {
-        session.cancel(execution, String(leave.reason?.message ?? "cancelled by the caller").slice(0, 500));
+        session.cancel(execution, reasonOf(leave).slice(0, 500));
         timer = setTimeout(() => reject(cancelled(leave)), this.#settings.cancelGraceMs);
       };
       leave.addEventListener("abort", stop);
@@ -113,8 +109,9 @@ export class RemoteExecutor {
 
   async #connected() {
     if (this.#closing.signal.aborted) throw closed();
-    if (this.#session !== undefined && Date.now() - this.#session.began > this.#settings.maxSessionAgeMs) this.#session.retire();
-    if (this.#session !== undefined && !this.#session.ended && !this.#session.retired) return this.#session;
+    const session = this.#session;
+    if (session && Date.now() - session.began > this.#settings.maxSessionAgeMs) session.retire();
+    if (session && !session.ended && !session.retired) return session;
     this.#connecting ??= this.#connect().finally(() => (this.#connecting = undefined));
     return this.#connecting;
   }
@@ -151,17 +148,18 @@ export class RemoteExecutor {
 
 if (Symbol.asyncDispose !== undefined) RemoteExecutor.prototype[Symbol.asyncDispose] = RemoteExecutor.prototype.close;
 
+// known gives the members of object that are set, and throws where one has none of these names.
 function known(object, names, what) {
   if (object === null || typeof object !== "object") throw new TypeError(`${what}s are an object`);
   for (const key of Object.keys(object)) {
-    if (!names.includes(key)) throw new ExecutorError("invalid_params", `there is no ${what} ${key}`, { field: key });
+    if (!names.split(" ").includes(key)) throw new ExecutorError("invalid_params", `there is no ${what} ${key}`, { field: key });
   }
+  return given(object);
 }
 
-const given = (object) => Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
-
 const closed = () => new ExecutorError("draining", "the executor is closed");
-const cancelled = (signal) => new ExecutorError("cancelled", String(signal.reason?.message ?? "cancelled by the caller"), { ran: false });
+const reasonOf = (signal) => String(signal.reason?.message ?? "cancelled by the caller");
+const cancelled = (signal) => new ExecutorError("cancelled", reasonOf(signal), { ran: false });
 
 const anyOf = (...signals) => {
   const there = signals.filter((signal) => signal !== undefined);

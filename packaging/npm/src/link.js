@@ -12,6 +12,10 @@ const ackMessages = 32;
 const ackLength = 16 << 10;
 
 const protocolVersion = "1";
+
+/** A message of JSON-RPC. */
+export const messageOf = (members) => JSON.stringify({ jsonrpc: "2.0", ...members });
+
 const normal = 1000;
 const goingAway = 1001;
 const badMessage = 1008;
@@ -68,7 +72,7 @@ export class Link {
       };
       const abort = () => turnAway(new ExecutorError("internal", "cannot open a session: it takes too long"));
       signal.addEventListener("abort", abort);
-      channel.onClose = (code, reason) => settle(reject, code === goingAway ? new ExecutorError("draining", "the service is stopping") : lost(code, reason));
+      channel.onClose = (code, reason) => settle(reject, lost(code, reason, code === goingAway));
       channel.onMessage = (text) => {
         try {
           const opened = openedOf(text);
@@ -78,7 +82,7 @@ export class Link {
           turnAway(error);
         }
       };
-      channel.send(JSON.stringify({ jsonrpc: "2.0", id: 0, method: "session.open", params }));
+      channel.send(messageOf({ id: 0, method: "session.open", params }));
     });
   }
 
@@ -157,7 +161,7 @@ export class Link {
     this.#length += text.length;
     if (++this.#unsaid < ackMessages && this.#length < ackLength) return;
     this.#unsaid = this.#length = 0;
-    this.#channel?.send(JSON.stringify({ jsonrpc: "2.0", method: "session.ack", params: { received: this.#received } }));
+    this.#channel?.send(messageOf({ method: "session.ack", params: { received: this.#received } }));
   }
 
   #acknowledge(received) {
@@ -198,7 +202,8 @@ export class Link {
 }
 
 /** Where a connection ended, as the error of everything that was under way. */
-export function lost(code, reason) {
+export function lost(code, reason, stopping = false) {
+  if (stopping) return new ExecutorError("draining", "the service is stopping");
   const why = reason || (code === 1006 ? "" : `close status ${code}`);
   return new ExecutorError("internal", why ? `connection lost: ${why}` : "connection lost");
 }

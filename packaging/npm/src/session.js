@@ -2,7 +2,7 @@
 
 import { ExecutorError, refusal } from "./errors.js";
 import { Execution } from "./execution.js";
-import { Link, lost } from "./link.js";
+import { Link, lost, messageOf } from "./link.js";
 
 const goingAway = 1001;
 
@@ -82,7 +82,7 @@ export class Session {
   #request(method, params) {
     if (this.ended) return Promise.reject(lost(1006, ""));
     const id = ++this.#lastId;
-    const text = JSON.stringify({ jsonrpc: "2.0", id, method, params });
+    const text = messageOf({ id, method, params });
     if (!this.#fits(text)) return Promise.reject(new ExecutorError("invalid_params", `the request has more than ${this.#settings.maxMessageBytes} bytes`));
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject });
@@ -92,7 +92,7 @@ export class Session {
   }
 
   #notify(method, params) {
-    this.#link.send(JSON.stringify({ jsonrpc: "2.0", method, params }));
+    this.#link.send(messageOf({ method, params }));
   }
 
   #fits(text) {
@@ -130,7 +130,7 @@ export class Session {
   }
 
   #called({ id, method, params }) {
-    const told = params !== null && typeof params === "object" ? params : {};
+    const told = Object(params);
     const execution = this.#executions.get(told.execution);
     switch (method) {
       case "tool.call":
@@ -157,14 +157,14 @@ export class Session {
 
   #answer(id, answer) {
     if (id === undefined) return;
-    const text = JSON.stringify({ jsonrpc: "2.0", id, ...answer });
-    this.#link.send(this.#fits(text) ? text : JSON.stringify({ jsonrpc: "2.0", id, ...Execution.tooLarge }));
+    const text = messageOf({ id, ...answer });
+    this.#link.send(this.#fits(text) ? text : messageOf({ id, ...Execution.tooLarge }));
   }
 
   // After the service drained the session, what has no answer was not accepted: it may be sent elsewhere.
   #ended({ code, reason }) {
     clearInterval(this.#timer);
-    const error = this.#link.draining && code === goingAway ? new ExecutorError("draining", "the service is stopping") : lost(code, reason);
+    const error = lost(code, reason, this.#link.draining && code === goingAway);
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
     this.#end();

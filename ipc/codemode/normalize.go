@@ -48,7 +48,7 @@ func normalizeOnce(code string) (text string, again bool) {
 	if len(list) == 1 {
 		switch {
 		case last.sort == expressionStatement && last.value.sort == arrowFunction:
-			return without(source, last.semicolon), false
+			return trim(without(source, last.semicolon)), false
 		case last.sort == defaultExport:
 			return exported(source, last.value)
 		case last.sort == functionDeclaration:

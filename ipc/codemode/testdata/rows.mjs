@@ -23,7 +23,7 @@ const withoutSemicolon = (code) => code.replace(/;(?=[^;]*$)/, "");
 /** The row of a program. want is the reference's, but for a semicolon right after an arrow function; never runs: any text that does not compile is as good. */
 function row(code) {
   const [want, ours] = [reference.normalizeCode(code), normalizeCode(code)];
-  if (want !== ours && ours === withoutSemicolon(want)) return { code, want: ours };
+  if (want !== ours && ours === withoutSemicolon(want).trim()) return { code, want: ours };
   return compiles(want) ? { code, want } : { code, want, broken: true };
 }
 

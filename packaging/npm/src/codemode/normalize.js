@@ -58,4 +58,4 @@ function defaultOf(source, { kind, name, ...place }) {
 }
 
 // without leaves out the semicolon after an arrow function, where it would end the function too early.
-const without = (text, at) => (at < 0 ? text : text.slice(0, at) + text.slice(at + 1));
+const without = (text, at) => (at < 0 ? text : (text.slice(0, at) + text.slice(at + 1)).trim());

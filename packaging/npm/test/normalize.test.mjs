@@ -42,7 +42,7 @@ test("code of the repository is divided as acorn divides it", () => {
 test("programs with small faults become the same text, or do not compile either way", () => {
   let seed = 1;
   const random = (n) => Math.floor(((seed = (seed * 48271) % 2147483647) / 2147483647) * n);
-  const pieces = ["(", ")", "{", "}", "[", "]", ";", ",", "=>", "async ", "function f(){}", "return ", "`", "${", "/", "=", "'", "\n", "let x = 1;", "export default ", "await ", "class A {}", "var a;", "...", "?.", "yield ", "static ", "//c\n", "/*c*/", "in ", "of ", "a", "1", "get ", "import.meta", "for(;;)", "if(a)", "else ", "label: "];
+  const pieces = ["(", ")", "{", "}", "[", "]", ";", ",", "=>", "async ", "function f(){}", "return ", "`", "${", "/", "=", "'", "\n", "let x = 1;", "export default ", "await ", "class A {}", "var a;", "...", "?.", "yield ", "static ", "//c\n", "/*c*/", "in ", "of ", "a", "1", "get ", "import.meta", "for(;;)", "if(a)", "else ", "label: ", "++", "--", "new ", "*", "**", "var ", "const ", "using ", "?", ":", "&& ", "function* g(){}", "do ", "switch(a){case 1:}", "try{}finally{}", "throw ", ".x", "#x", "typeof ", "(a)", "{}", "[]", "`${a}`", "=> {}"];
   const short = programs.filter((code) => code.length < 400);
   const AsyncFunction = (async () => {}).constructor;
   const compiles = (text) => {

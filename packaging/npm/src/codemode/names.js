@@ -1,12 +1,10 @@
 // Names of the codemode dialect: which a provider and a connector may have, and what a tool is called in the sandbox.
 
-const words = (text) => new Set(text.split(" "));
+import { reserved, words } from "./syntax.js";
 
-const reservedWords = words(
-  "abstract arguments await boolean break byte case catch char class const continue debugger default delete do double else enum eval " +
-  "export extends false final finally float for function goto if implements import in instanceof int interface let long native new null " +
-  "package private protected public return short static super switch synchronized this throw throws transient true try typeof undefined " +
-  "var void volatile while with yield");
+/** Reserved words of ECMAScript, and those of older editions. */
+const reservedWords = new Set([...reserved, ...words(
+  "abstract arguments boolean byte char double eval final float goto int long native short synchronized throws transient undefined volatile")]);
 
 const reservedNames = words(
   "__dispatchers __connectors __logs __CODEMODE_BINARY_TAG __bytesToBase64 __base64ToBytes __encodeCodemodeValue __decodeCodemodeValue " +
@@ -37,22 +35,13 @@ export function toolsOf({ name, fns }) {
 /** Why these providers and connectors cannot be, undefined when they can. */
 export function faultOf(providers, connectors) {
   const seen = new Set();
-  for (const { name } of providers) {
-    const fault = faultOfName("Provider", name);
-    if (fault !== undefined) return fault;
-    if (seen.has(name)) return `Duplicate provider name "${name}"`;
-    seen.add(name);
-  }
-  for (const { name } of connectors) {
-    const fault = faultOfName("Connector", name);
-    if (fault !== undefined) return fault;
-    if (seen.has(name)) return `Duplicate name "${name}" (connector clashes with provider)`;
-    seen.add(name);
+  for (const [what, list] of Object.entries({ Provider: providers, Connector: connectors })) {
+    for (const { name } of list) {
+      if (reservedNames.has(name)) return `${what} name "${name}" is reserved`;
+      if (!/^[A-Za-z_$][\w$]*$/.test(name)) return `${what} name "${name}" is not a valid JavaScript identifier`;
+      if (seen.has(name)) return what === "Provider" ? `Duplicate provider name "${name}"` : `Duplicate name "${name}" (connector clashes with provider)`;
+      seen.add(name);
+    }
   }
   return undefined;
-}
-
-function faultOfName(what, name) {
-  if (reservedNames.has(name)) return `${what} name "${name}" is reserved`;
-  return /^[A-Za-z_$][\w$]*$/.test(name) ? undefined : `${what} name "${name}" is not a valid JavaScript identifier`;
 }

@@ -18,10 +18,22 @@ func Decode(v Value, b Bounds) (any, error) {
 	return newDecoder(t).value(0)
 }
 
+// Handles are the handles in v, in the order of its text. The error is that of Decode.
+func Handles(v Value) ([]Handle, error) {
+	t, err := parseTree(v, ValueBounds)
+	if err != nil {
+		return nil, err
+	}
+	d := newDecoder(t)
+	_, err = d.value(0)
+	return d.handles, err
+}
+
 // decoder makes the exact graph. It recurses as deep as the text is nested.
 type decoder struct {
 	*tree
-	made []any // by node: the object made for it
+	made    []any // by node: the object made for it
+	handles []Handle
 }
 
 func newDecoder(t *tree) *decoder { return &decoder{tree: t, made: make([]any, len(t.nodes))} }
@@ -147,6 +159,9 @@ func (d *decoder) tagged(n int32, tag string, body int32) (any, error) {
 		return d.ref(n, body)
 	}
 	v, err := d.leaf(n, tag, body)
+	if h, is := v.(Handle); is {
+		d.handles = append(d.handles, h)
+	}
 	if err == nil && d.isReferable(n) {
 		d.made[n] = v
 	}

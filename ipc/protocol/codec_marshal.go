@@ -16,7 +16,8 @@ import (
 
 // Marshal encodes an ordinary Go value within ValueBounds, as a program in JavaScript would want it:
 //
-//   - the types of this codec as Encode does; a Value is checked and put in as it is, a nil one is undefined;
+//   - the types of this codec as Encode does; a Value is checked and put in as it is, a nil one is undefined; what has a
+//     method Handle() Handle as that;
 //   - booleans, strings, numbers, structs with json tags, maps with sorted keys, slices, pointers, interfaces,
 //     json.Marshaler and encoding.TextMarshaler as encoding/json does, but a nil slice is an empty array and a nil map
 //     an empty object;
@@ -94,6 +95,8 @@ func (e *encoder) goValue(v any, rv reflect.Value, at *spot) error {
 		e.tagString("@url", v.String())
 	case *time.Time, *url.URL:
 		return e.goValue(rv.Elem().Interface(), rv.Elem(), at)
+	case interface{ Handle() Handle }:
+		e.handle(v.Handle())
 	case *ThrownError:
 		return e.thrown(v, at)
 	case error:

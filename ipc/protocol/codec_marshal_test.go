@@ -46,6 +46,11 @@ func (t tagged) MarshalJSON() ([]byte, error) {
 
 type self struct{ Next any }
 
+// handleOf has a handle.
+type handleOf struct{ handle Handle }
+
+func (h *handleOf) Handle() Handle { return h.handle }
+
 func TestMarshal(t *testing.T) {
 	five := 5
 	where, _ := url.Parse("https://example.com/a?b=c")
@@ -90,6 +95,7 @@ func TestMarshal(t *testing.T) {
 		{"types of the codec", map[string]any{"a": &Map{Entries: []Entry{{1, shared}}}, "b": shared}, `{"a":{"@map":[[1,[]]]},"b":{"@ref":"/a/@map/0/1"}}`},
 		{"codec by value", []any{Map{}, struct{ D Date }{Date{5}}, Handle{ID: "h"}, struct{ U Undefined }{}}, `[{"@map":[]},{"D":{"@date":5}},{"@handle":"h"},{"U":{"@undefined":true}}]`},
 		{"nil of the codec", (*Map)(nil), `null`},
+		{"of a handle", []any{&handleOf{Handle{"h", HandleStream}}, struct{ H *handleOf }{&handleOf{Handle{ID: "i"}}}}, `[{"@handle":["h","stream"]},{"H":{"@handle":"i"}}]`},
 		{
 			"struct", &named{inner: inner{"s", 1}, Ref: &five, Any: inner{Deep: 2}, Map: map[netip.Addr]bool{netip.MustParseAddr("1.2.3.4"): true}, Deep: "D"},
 			`{"Shared":"s","deep":1,"Plain":"","r":0,"-":0,"Quoted":"0","ref":5,"any":{"Shared":"","deep":2},"big":"0","map":{"1.2.3.4":true},"Deep":"D"}`,

@@ -164,16 +164,29 @@ func (u *unmarshaler) mismatch(n int32, dst reflect.Value) error {
 	return u.fault(n, fmt.Sprintf("%s does not fit Go type %s", what, dst.Type()))
 }
 
-// rawValue takes the text of a part. A reference in it may count from the root of the whole, so one is refused unless
-// the whole is taken.
+// rawValue takes the text of a part. References count from the root of the whole: a part that has some is encoded anew, and
+// one that refers to what is around it or elsewhere is refused.
 func (u *unmarshaler) rawValue(n int32, dst reflect.Value) error {
+	anew := false
 	for i := n; n > 0 && i < u.nodes[n].next; i++ {
-		if tag, _ := u.tag(i); tag == "@ref" {
-			return u.fault(n, "a part with references cannot be taken out as text")
+		if tag, body := u.tag(i); tag == "@ref" {
+			if target, err := u.target(i, body); err != nil || target < n {
+				return u.fault(n, "a part with references to others cannot be taken out as text")
+			}
+			anew = true
 		}
 	}
-	dst.SetBytes(bytes.Clone(u.raw(n)))
-	return nil
+	if !anew {
+		dst.SetBytes(bytes.Clone(u.raw(n)))
+		return nil
+	}
+	v, err := u.exactValue(n)
+	if err != nil {
+		return err
+	}
+	text, err := Encode(v)
+	dst.SetBytes(text)
+	return err
 }
 
 func (u *unmarshaler) exactly(n int32, dst reflect.Value) error {

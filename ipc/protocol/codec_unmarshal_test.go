@@ -158,7 +158,8 @@ func TestUnmarshalRefuses(t *testing.T) {
 		{"interface with methods", `1`, new(fmt.Stringer)},
 		{"object into Map", `{}`, new(Map)},
 		{"undefined into Map", `{"@undefined":true}`, new(Map)},
-		{"part with references as text", `[[],[{"@ref":"/0"}]]`, new([]Value)},
+		{"part with references to others as text", `[[],[{"@ref":"/0"}]]`, new([]Value)},
+		{"part with a reference to the whole as text", `[[{"@ref":""}]]`, new([]Value)},
 		{"tag into its own JSON", `{"@date":5}`, new(big.Float)},
 		{"cycle", `[{"@ref":""}]`, new(any)},
 		{"cycle into a type", `{"Next":{"@ref":""}}`, new(self)},
@@ -177,6 +178,18 @@ func TestUnmarshalRefuses(t *testing.T) {
 				t.Errorf("decoded to %+v", tt.into)
 			}
 		})
+	}
+}
+
+// A part that is taken out as text counts its references from its own root.
+func TestUnmarshalPartsAsText(t *testing.T) {
+	var got struct {
+		Done  bool  `json:"done"`
+		Value Value `json:"value"`
+	}
+	err := Unmarshal(Value(`{"done":true,"value":[[1],{"@ref":"/value/0"},{"@map":[[{"@ref":"/value"},2]]}]}`), &got)
+	if want := `[[1],{"@ref":"/0"},{"@map":[[{"@ref":""},2]]}]`; err != nil || !got.Done || string(got.Value) != want {
+		t.Errorf("got %s, %v, want %s", got.Value, err, want)
 	}
 }
 

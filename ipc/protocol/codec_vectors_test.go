@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"os"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -187,6 +188,19 @@ func TestParseBigIntLong(t *testing.T) {
 }
 
 // FuzzDecode: what Decode takes, Encode writes so that Decode takes it again and Encode writes the same.
+func TestHandles(t *testing.T) {
+	got, err := Handles(Value(`[{"@handle":"a"},{"@object":{"@handle":"no"}},{"@map":[["{\"@handle\":\"no\"}",{"@handle":["b","stream"]}]]},{"@ref":"/0"},{"k":{"\u0040handle":"c"}}]`))
+	want := []Handle{{"a", HandleFunction}, {"b", HandleStream}, {"c", HandleFunction}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	for _, text := range []string{`{"@handle":1}`, `[{"@handle":"a"},{"@date":"x"}]`, `{`} {
+		if got, err := Handles(Value(text)); err == nil {
+			t.Errorf("%s: got %v", text, got)
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, v := range vectors(f) {
 		if v.Invalid != nil {

@@ -196,7 +196,14 @@ func appendOutcomeRest(dst []byte, o *Outcome) []byte {
 		}
 		dst = append(dst, ']')
 	}
-	return append(appendStats(dst, &o.Stats), '}')
+	dst = appendStats(dst, &o.Stats)
+	if r := o.Retained; r != nil {
+		dst = appendString(append(dst, `,"retained":{"id":`...), r.ID)
+		dst = strconv.AppendUint(append(dst, `,"handles":`...), r.Handles, 10)
+		dst = strconv.AppendInt(append(dst, `,"idleMs":`...), r.IdleMs, 10)
+		dst = append(strconv.AppendInt(append(dst, `,"ttlMs":`...), r.TTLMs, 10), '}')
+	}
+	return append(dst, '}')
 }
 
 func appendToolCall(dst []byte, c *Call) []byte {

@@ -241,6 +241,52 @@ func TestAppendOutcome(t *testing.T) {
 	}
 }
 
+// fill sets every field of a struct, and those of what is in it, to something.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		if v.Type() == rawType {
+			v.SetBytes([]byte(`{"a":1}`))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Float64:
+		v.SetFloat(0.5)
+	case reflect.Uint64:
+		v.SetUint(7)
+	default:
+		v.SetInt(7)
+	}
+}
+
+// TestAppendOutcomeLeavesNothingOut: what has been added to an Outcome, or to what is in it, is on the wire.
+func TestAppendOutcomeLeavesNothingOut(t *testing.T) {
+	var whole Outcome
+	fill(reflect.ValueOf(&whole).Elem())
+	listed, omitted := whole.Calls[0], Call{Omitted: 7}
+	listed.Omitted = 0
+	whole.Calls = []Call{listed, omitted}
+	good, bad := whole, whole
+	good.Status, good.Error = StatusOK, nil
+	bad.Status, bad.Value = StatusError, nil
+	for _, o := range []*Outcome{&good, &bad} {
+		got, err := DecodeOutcome(AppendOutcome(nil, o), wide)
+		if err != nil || !reflect.DeepEqual(got, o) {
+			t.Errorf("%s comes back as %+v, %v", AppendOutcome(nil, o), got, err)
+		}
+	}
+}
+
 func TestAppendOutcomeIsAlwaysJSON(t *testing.T) {
 	o := &Outcome{
 		Status: StatusOK, Error: &Error{Type: "\xff", Message: "\xed\xa0\x80", Position: &Position{File: "\xc3"}},
@@ -302,6 +348,37 @@ func TestDecodeHandleInvoke(t *testing.T) {
 	} {
 		if _, err := DecodeHandleInvoke(raw(text), wide); err == nil || AsError(err).Field != field {
 			t.Errorf("%s: got %v", text, err)
+		}
+	}
+}
+
+func TestHandleRelease(t *testing.T) {
+	long := strings.Repeat("x", MaxHandleBytes+1)
+	for _, tt := range []struct {
+		handles []string
+		field   string
+	}{
+		{nil, "handles"},
+		{[]string{}, ""},
+		{[]string{"a.1", "a"}, ""},
+		{[]string{"a", ""}, "handles[1]"},
+		{[]string{long}, "handles[0]"},
+		{make([]string, MaxReleased+1), "handles"},
+		{[]string{"a\n"}, "handles[0]"},
+		{[]string{long[1:]}, ""},
+	} {
+		err := (&HandleRelease{tt.handles}).Check()
+		if field := ""; err != nil {
+			if field = AsError(err).Field; field != tt.field {
+				t.Errorf("%.100q: %v", tt.handles, err)
+			}
+		} else if tt.field != "" {
+			t.Errorf("%.100q are taken", tt.handles)
+		}
+	}
+	for id, want := range map[string]string{"a.1": "a", "a.b.12": "a.b", "a": "a", "": "", ".1": ""} {
+		if got := RetainedOf(id); got != want {
+			t.Errorf("%q belongs to %q", id, got)
 		}
 	}
 }

@@ -108,6 +108,30 @@ type HandleRelease struct {
 // MaxReleased bounds the ids in one handle.release.
 const MaxReleased = 4096
 
+// Check holds h to the rules of handle.release. The fault is an *Error of type invalid_params.
+func (h *HandleRelease) Check() error {
+	switch {
+	case h.Handles == nil:
+		return FieldError("handles", "is missing")
+	case len(h.Handles) > MaxReleased:
+		return FieldError("handles", "has more than %d items", MaxReleased)
+	}
+	for i, id := range h.Handles {
+		if err := validHandle(fmt.Sprintf("handles[%d]", i), id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RetainedOf is the retained execution that the handle of that id belongs to; the id itself where it is that of one.
+func RetainedOf(handle string) string {
+	if dot := strings.LastIndexByte(handle, '.'); dot >= 0 {
+		return handle[:dot]
+	}
+	return handle
+}
+
 // HandleReleased is the result of handle.release: how many handles were there and are not any more.
 type HandleReleased struct {
 	Released int `json:"released"`

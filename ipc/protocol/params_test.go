@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -252,6 +253,46 @@ func FuzzExecute(f *testing.F) {
 		}
 		if e.Code != again.Code || !reflect.DeepEqual(e.Providers, again.Providers) || e.Limits != again.Limits {
 			t.Fatalf("%s: not the same", text)
+		}
+	})
+}
+
+// FuzzHandleInvoke: whatever is accepted survives its own encoding and every later check.
+func FuzzHandleInvoke(f *testing.F) {
+	for _, s := range []string{
+		`{"handle":"h.1","args":[1,{"@map":[]},{"@handle":"h.2"}],"limits":{"cpuMs":5},"execution":"e","method":"next","logs":{"stream":true}}`,
+		`{"handle":"h","trace":{"traceparent":"00-1-2-01","tracestate":"a=b"}}`, `{"handle":"","args":[]}`, `{"handle":"h","limits":{"heapMiB":1}}`,
+		`{"handle":"h","method":"call"}`, `{"handle":"h","handle":"i"}`, `{"handle":"\ud800"}`, `{"args":{}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, params []byte) {
+		h, err := DecodeHandleInvoke(params, wide)
+		if err != nil {
+			if _, ok := err.(*Error); !ok {
+				t.Fatalf("untyped error %v", err)
+			}
+			return
+		}
+		if err := ValidateInvoke(h); err != nil {
+			t.Fatalf("ValidateInvoke: %v", err)
+		}
+		if n := len(h.Handle); n == 0 || n > MaxHandleBytes || len(h.Execution) > MaxExecutionBytes {
+			t.Fatalf("a handle of %d bytes, and an execution of %d", n, len(h.Execution))
+		}
+		text, err := EncodeParams(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := DecodeHandleInvoke(text, Bounds{1 << 22, 64, 1 << 16})
+		if err != nil || again.Handle != h.Handle || again.Method != h.Method || again.Limits != h.Limits || len(again.Args) != len(h.Args) {
+			t.Fatalf("%s: %+v, %v", text, again, err)
+		}
+		for i := range h.Args {
+			var arg bytes.Buffer
+			if json.Compact(&arg, h.Args[i]) != nil || arg.String() != string(again.Args[i]) {
+				t.Fatalf("argument %d of %s became %s", i, params, again.Args[i])
+			}
 		}
 	})
 }

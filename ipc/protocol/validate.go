@@ -58,11 +58,8 @@ func (h *HandleInvoke) validate() error {
 	if err := validExecution(h.Execution); err != nil {
 		return err
 	}
-	if err := checkText("handle", h.Handle, MaxHandleBytes); err != nil {
+	if err := validHandle("handle", h.Handle); err != nil {
 		return err
-	}
-	if h.Handle == "" {
-		return FieldError("handle", "must not be empty")
 	}
 	if err := oneOf("method", h.Method, HandleNext, HandleReturn, HandleThrow); err != nil {
 		return err
@@ -76,6 +73,13 @@ func (h *HandleInvoke) validate() error {
 		}
 	}
 	return h.Limits.validate("limits")
+}
+
+func validHandle(field, id string) error {
+	if id == "" {
+		return FieldError(field, "must not be empty")
+	}
+	return checkText(field, id, MaxHandleBytes)
 }
 
 // fixedLimits are those of an isolate, which an invocation cannot have of its own.

@@ -6,6 +6,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { promisify } from "node:util";
+import { generated, target } from "../harness/write.mjs";
 import { packages, program } from "./support/packages.mjs";
 import { packageRoot } from "./support/repository.mjs";
 
@@ -26,6 +27,10 @@ test("it depends on nothing", () => {
   return Promise.all(texts.map(async (name) => {
     for (const [, from] of (await readFile(join(packageRoot, "src", name), "utf8")).matchAll(/(?:from|import) "([^"]*)"/g)) assert.match(from, /^\.\.?\//, name);
   }));
+});
+
+test("the harness is what it is made of", async () => {
+  assert.equal(await readFile(target, "utf8"), await generated(), "npm run harness writes it");
 });
 
 test("it is small", async () => {

@@ -1,5 +1,5 @@
-// The program that runs in the sandbox around the code of a model. `npm run harness` writes it to src/codemode/harness-
-// text.js, as a text: bundlers rewrite functions.
+// The program that runs in the sandbox around the code of a model. `npm run harness` writes it, as bundlers rewrite
+// functions, to src/codemode/harness-text.js as a text.
 //
 // It takes the host's one provider off the global object, so that only the namespaces reach it, and keeps what it uses of
 // the language, so that a program that changes that harms itself only. Lines of the console go out at level debug, where

@@ -218,3 +218,23 @@ test("results are limited where they are largest", async () => {
   assert.ok(result.length < 100 && /TRUNCATED/.test(result));
   assert.throws(() => new CodemodeExecutor({ executor: native, maxResultChars: 0 }), TypeError);
 });
+
+test("however little room there is, a result fits it", () => {
+  const escapes = '\u0000"\\\n\ud800';
+  const shapes = {
+    text: "x".repeat(100), escapes: escapes.repeat(100), one: escapes, pairs: "😀".repeat(50), numbers: Array.from({ length: 100 }, (_, i) => i),
+    texts: Array(20).fill(escapes), keys: Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`${escapes}${i}`, i])),
+    deep: [[[[{ a: { b: ["deep".repeat(40)] } }]]]], number: -1.2345678901234567e-300, none: null, flag: true, date: new Date(0), shadow: { toJSON: () => escapes.repeat(9) },
+    nested: JSON.parse('['.repeat(500) + ']'.repeat(500)), mixed: [null, true, { k: [1, "two", { three: "3".repeat(99) }] }, []],
+  };
+  for (const [name, value] of Object.entries(shapes)) {
+    const whole = JSON.stringify(value);
+    for (let most = 2; most <= 60; most++) {
+      const text = JSON.stringify(limitResult(value, most));
+      assert.ok(text.length <= most, `${name} within ${most}: ${text}`);
+      assert.notEqual(text, undefined);
+      if (whole.length <= most) assert.equal(text, whole);
+      else assert.notEqual(text, whole);
+    }
+  }
+});

@@ -56,10 +56,10 @@ export { z } from "zod";`);
   assert.match(JSON.stringify(prompts.at(-1)), /user 2/);
 });
 
-test("/tanstack-ai: a server tool", async () => {
-  const { createCodeTool, tanstackTools, toolDefinition, z } = await load(`
+test("/tanstack-ai: a server tool, called by a scripted model in the loop of chat", async () => {
+  const { chat, createCodeTool, tanstackTools, toolDefinition, z } = await load(`
 export { createCodeTool, tanstackTools } from "@cloudflare/codemode/tanstack-ai";
-export { toolDefinition } from "@tanstack/ai";
+export { chat, toolDefinition } from "@tanstack/ai";
 export { z } from "zod";`);
   const tools = [
     toolDefinition({ name: "getUser", description: "A user", inputSchema: z.object({ id: z.number() }) }).server(async ({ id }) => ({ name: `user ${id}` })),
@@ -69,6 +69,34 @@ export { z } from "zod";`);
   assert.deepEqual(await codemode.execute({ code: program }), answer);
   assert.deepEqual(await codemode.execute({ code: "other.echo({ a: [1] })" }), { result: { a: [1] } });
   await assert.rejects(codemode.execute({ code: "console.warn('w'); throw new Error('no')" }), /Code execution failed: no\n\nConsole output:\n\[warn\] w/);
+
+  const programs = [program, "async () => other.echo({ twice: (await codemode.add({ a: 2, b: 2 })) })", "async () => { console.log('trying'); null.x; }"];
+  const turns = []; // what the model was given, each time
+  const model = { kind: "text", name: "script", model: "script", async *chatStream({ messages, tools: offered, runId = "r", threadId = "t" }) {
+    turns.push({ messages: structuredClone(messages), tools: offered.map(({ name, description }) => ({ name, description })) });
+    const ids = { runId, threadId, timestamp: 0, model: "script" };
+    const code = programs.shift();
+    yield { type: "RUN_STARTED", ...ids };
+    if (code === undefined) {
+      yield { type: "TEXT_MESSAGE_START", messageId: "m", role: "assistant", ...ids };
+      yield { type: "TEXT_MESSAGE_CONTENT", messageId: "m", delta: "done", ...ids };
+      yield { type: "TEXT_MESSAGE_END", messageId: "m", ...ids };
+      yield { type: "RUN_FINISHED", finishReason: "stop", ...ids };
+      return;
+    }
+    const toolCallId = `call-${programs.length}`;
+    yield { type: "TOOL_CALL_START", toolCallId, toolCallName: codemode.name, ...ids };
+    yield { type: "TOOL_CALL_ARGS", toolCallId, delta: JSON.stringify({ code }), ...ids };
+    yield { type: "TOOL_CALL_END", toolCallId, ...ids };
+    yield { type: "RUN_FINISHED", finishReason: "tool_calls", ...ids };
+  } };
+  const text = await chat({ adapter: model, messages: [{ role: "user", content: "go" }], tools: [codemode], stream: false });
+  assert.equal(text, "done");
+  assert.deepEqual(turns.map(({ tools: [{ name }] }) => name), Array(4).fill(codemode.name));
+  assert.match(turns[0].tools[0].description, /getUser/);
+  const results = turns.at(-1).messages.filter(({ role }) => role === "tool").map(({ content }) => JSON.parse(content));
+  assert.deepEqual(results.slice(0, 2), [answer, { result: { twice: 4 } }]);
+  assert.match(JSON.stringify(results[2]), /Code execution failed: .*null.*Console output:.*trying/);
 });
 
 test("/mcp: servers, asked by a client of MCP", async () => {

@@ -12,7 +12,7 @@ import (
 	"github.com/executord/executord/ipc/protocol"
 )
 
-// execution is one program of a session, from its admission to its outcome.
+// execution is one program of a session, or one call of a handle, from its admission to its outcome.
 type execution struct {
 	session *session
 	id      string
@@ -24,16 +24,19 @@ type execution struct {
 	lost protocol.Truncated
 
 	open    map[uint64]*call  // tool calls and fetches without an answer, by request id; guarded by session.mu
-	program uint64            // a hash of the params
+	program uint64            // a hash of the method and its params
 	asked   []json.RawMessage // ids of the requests that the outcome answers; guarded by session.mu
 
 	order   sync.Mutex // held while a call of the host is queued
 	settled bool       // no call is sent any more
 }
 
-// execute admits an execution and runs it on its own goroutine. The id is taken here, so that a cancel which follows
-// finds it.
-func (x *session) execute(m protocol.Message) (json.RawMessage, error) {
+// work has the Executor do what the params of a method ask for.
+type work func(r *execution, params json.RawMessage) (*protocol.Outcome, error)
+
+// launch admits an execution and does its work on a goroutine of its own. The id is taken here, so that a cancel which
+// follows finds it.
+func (x *session) launch(m protocol.Message, do work) (json.RawMessage, error) {
 	if m.Params == nil {
 		m.Params = json.RawMessage(`{}`)
 	}
@@ -43,16 +46,21 @@ func (x *session) execute(m protocol.Message) (json.RawMessage, error) {
 	}
 	run, err := x.begin(id, m)
 	if run != nil {
-		go run.serve(m)
+		go run.serve(m, do)
 	}
 	return nil, err
+}
+
+// execute is the method execute.
+func (x *session) execute(m protocol.Message) (json.RawMessage, error) {
+	return x.launch(m, (*execution).execute)
 }
 
 // executionID finds the caller's id of an execution. Everything else of params is decoded later.
 func executionID(params json.RawMessage, b protocol.Bounds) (id string, err error) {
 	err = protocol.Members(params, b, func(key []byte, value json.RawMessage) error {
 		if string(key) == "execution" && len(value) <= 6*protocol.MaxExecutionBytes+len(`""`) {
-			// An id of another kind or length is refused by DecodeExecute with the right words.
+			// An id of another kind or length is refused with the right words when all is decoded.
 			_ = json.Unmarshal(value, &id)
 		}
 		return nil
@@ -67,7 +75,10 @@ func executionID(params json.RawMessage, b protocol.Bounds) (id string, err erro
 // again, which joins the first.
 func (x *session) begin(id string, m protocol.Message) (*execution, error) {
 	owed, now := x.srv.debts.owed(x), x.srv.config()
-	program := maphash.Bytes(programSeed, m.Params)
+	program := programOf(m)
+	// A call of a handle begins nothing new: in maintenance, and while a session drains, the Executor says whether what it
+	// calls is still there. A session that drains and has nothing under way is closing.
+	anew := m.Method != protocol.MethodHandleInvoke
 	refusal := x.srv.cfg.Admit()
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -78,11 +89,11 @@ func (x *session) begin(id string, m protocol.Message) (*execution, error) {
 	switch {
 	case live && first.program == program && first.join(m.ID):
 		return nil, nil
-	case refusal != nil:
+	case anew && refusal != nil:
 		return nil, refusal
 	case x.revoked:
 		return nil, errRevoked()
-	case x.draining:
+	case x.draining && (anew || x.live == 0):
 		return nil, errDraining()
 	case live || x.ended.has(id):
 		return nil, protocol.FieldError("execution", "%q has been used in this session", id)
@@ -107,6 +118,14 @@ func (x *session) begin(id string, m protocol.Message) (*execution, error) {
 }
 
 var programSeed = maphash.MakeSeed()
+
+func programOf(m protocol.Message) uint64 {
+	var h maphash.Hash
+	h.SetSeed(programSeed)
+	_, _ = h.WriteString(m.Method)
+	_, _ = h.Write(m.Params)
+	return h.Sum64()
+}
 
 // maxJoined bounds the requests for one execution.
 const maxJoined = 8
@@ -149,11 +168,11 @@ func (x *session) answered() {
 	x.work.Done()
 }
 
-// serve runs the program and answers the request, and those that joined it.
-func (r *execution) serve(m protocol.Message) {
+// serve does the work and answers the request, and those that joined it.
+func (r *execution) serve(m protocol.Message, do work) {
 	x := r.session
 	defer x.answered()
-	outcome, err := r.run(m.Params)
+	outcome, err := r.run(m.Params, do)
 	if err != nil {
 		asked := x.finish(r, false)
 		r.settle()
@@ -194,29 +213,45 @@ func (x *session) owe(n int) (paid func()) {
 	return paid
 }
 
-func (r *execution) run(params json.RawMessage) (outcome *protocol.Outcome, err error) {
+func (r *execution) run(params json.RawMessage, do work) (outcome *protocol.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil { // a fault of ours must not take the other sessions along
 			r.session.log.Error("an execution panicked", "execution", r.id, "panic", p, "stack", string(debug.Stack()))
 			outcome, err = nil, protocol.Errorf(protocol.Internal, "the service failed at this execution")
 		}
 	}()
-	p, err := protocol.DecodeExecute(params, r.session.srv.cfg.bounds())
+	return do(r, params)
+}
+
+// execute runs a program.
+func (r *execution) execute(params json.RawMessage) (*protocol.Outcome, error) {
+	srv := r.session.srv
+	p, err := protocol.DecodeExecute(params, srv.cfg.bounds())
 	if err != nil {
 		return nil, err
 	}
+	if p.Retain != nil && srv.retainer == nil {
+		return nil, protocol.FieldError("retain", "is not possible: this service retains nothing")
+	}
 	p.Execution = r.id
-	req := executor.Request{Execute: *p, Identity: r.session.identity, Session: r.session.id, OnState: r.onState}
+	req := r.host(p.Logs)
+	req.Execute = *p
 	if len(p.Providers) > 0 {
 		req.Start = r.startCall
 	}
 	if p.Network == protocol.NetworkHost {
 		req.Fetch = r.fetch
 	}
-	if p.Logs.Stream {
+	return srv.exec.Execute(r.ctx, req)
+}
+
+// host is the part of a request that is the session's.
+func (r *execution) host(logs protocol.LogOptions) executor.Request {
+	req := executor.Request{Identity: r.session.identity, Session: r.session.id, OnState: r.onState}
+	if logs.Stream {
 		req.OnLog = r.onLog
 	}
-	return r.session.srv.exec.Execute(r.ctx, req)
+	return req
 }
 
 // onState tells the host of progress. It is left out when the host does not read.

@@ -46,6 +46,8 @@ func (s *Server) runOnce(ctx context.Context, body []byte, identity string) (*pr
 		return nil, protocol.FieldError("providers", "need a session: a single request has nobody to answer tool calls")
 	case p.Network == protocol.NetworkHost:
 		return nil, protocol.FieldError("network", "host needs a session: a single request has nobody to answer fetch calls")
+	case p.Retain != nil:
+		return nil, protocol.FieldError("retain", "needs a session: the handles of a single request would be nobody's")
 	case p.Logs.Stream:
 		return nil, protocol.FieldError("logs.stream", "needs a session: a single request has one answer")
 	}

@@ -18,10 +18,11 @@ import (
 
 // Server serves one Executor. It is an http.Handler.
 type Server struct {
-	cfg     Config                 // as at first; what Reconfigure changes is in current
-	current atomic.Pointer[Config] // see config
-	exec    executor.Executor
-	log     *slog.Logger
+	cfg      Config                 // as at first; what Reconfigure changes is in current
+	current  atomic.Pointer[Config] // see config
+	exec     executor.Executor
+	retainer executor.Retainer // exec, where it is one
+	log      *slog.Logger
 
 	stats struct {
 		ignored, connections atomic.Int64
@@ -80,6 +81,7 @@ func New(exec executor.Executor, cfg Config) (*Server, error) {
 		throttle: newThrottle(time.Now),
 		sessions: map[*session]struct{}{}, idle: make(chan struct{}),
 	}
+	s.retainer, _ = exec.(executor.Retainer)
 	s.cfg.traffic = &s.traffic
 	current := s.cfg
 	s.current.Store(&current)

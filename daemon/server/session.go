@@ -169,7 +169,7 @@ func (x *session) start(conn *channel.Conn) {
 	}
 }
 
-// end cancels what runs, waits for it and frees the session. Only the first call does.
+// end cancels what runs, waits for it, ends what is retained and frees the session. Only the first call does.
 func (x *session) end(cause error) {
 	x.srv.mu.Lock()
 	x.mu.Lock()
@@ -187,6 +187,9 @@ func (x *session) end(cause error) {
 	x.cancel(cause)
 	x.out.Close()
 	x.work.Wait()
+	if r := x.srv.retainer; r != nil { // nothing of the session retains anything any more
+		r.ReleaseSession(x.id)
+	}
 	x.srv.leave(x)
 }
 
@@ -224,8 +227,8 @@ var methods = map[string]method{
 	protocol.MethodSessionOpen:   (*session).openAgain,
 	protocol.MethodExecute:       (*session).execute,
 	protocol.MethodCancel:        (*session).cancelExecution,
-	protocol.MethodHandleInvoke:  (*session).noHandle,
-	protocol.MethodHandleRelease: (*session).noHandle,
+	protocol.MethodHandleInvoke:  (*session).invoke,
+	protocol.MethodHandleRelease: (*session).release,
 }
 
 func (x *session) dispatch(m protocol.Message) {
@@ -253,10 +256,6 @@ func (x *session) dispatch(m protocol.Message) {
 
 func (x *session) openAgain(protocol.Message) (json.RawMessage, error) {
 	return nil, protocol.Errorf(protocol.InvalidRequest, "the session is open already")
-}
-
-func (x *session) noHandle(protocol.Message) (json.RawMessage, error) {
-	return nil, protocol.Errorf(protocol.HandleUnknown, "there is no such handle in this session")
 }
 
 // drain tells the host, refuses new executions, and has the connection closed once the last outcome is queued. All that

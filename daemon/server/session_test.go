@@ -42,7 +42,7 @@ func TestBadMessages(t *testing.T) {
 		{"cancel with a long reason", `{"jsonrpc":"2.0","id":7,"method":"cancel","params":{"execution":"no","reason":"` + strings.Repeat("x", 2000) + `"}}`, `"field":"reason"`},
 		{"open again", `{"jsonrpc":"2.0","id":7,"method":"session.open","params":{"client":{"name":"x"}}}`, `"type":"invalid_request"`},
 		{"handle", `{"jsonrpc":"2.0","id":7,"method":"handle.invoke","params":{"handle":"h","args":[]}}`, `"type":"handle_unknown"`},
-		{"handles", `{"jsonrpc":"2.0","id":7,"method":"handle.release","params":{"handles":["h"]}}`, `"type":"handle_unknown"`},
+		{"handles", `{"jsonrpc":"2.0","id":7,"method":"handle.release","params":{"handles":["h"]}}`, `"result":{"released":0}`},
 	}
 	h := r.open(t)
 	for _, tc := range cases {

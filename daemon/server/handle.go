@@ -1,0 +1,45 @@
+package server
+
+import (
+	"encoding/json"
+
+	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/protocol"
+)
+
+// invoke is the method handle.invoke: an execution like any other, but of what the session retains.
+func (x *session) invoke(m protocol.Message) (json.RawMessage, error) {
+	return x.launch(m, (*execution).invoke)
+}
+
+// invoke calls a handle. Whether the retained program has tools and a network is known to the Executor.
+func (r *execution) invoke(params json.RawMessage) (*protocol.Outcome, error) {
+	srv := r.session.srv
+	p, err := protocol.DecodeHandleInvoke(params, srv.cfg.bounds())
+	if err != nil {
+		return nil, err
+	}
+	if srv.retainer == nil {
+		return nil, protocol.Errorf(protocol.HandleUnknown, "there is no such handle: this service retains nothing")
+	}
+	p.Execution = r.id
+	host := r.host(p.Logs)
+	host.Start, host.Fetch = r.startCall, r.fetch
+	return srv.retainer.Invoke(r.ctx, executor.Invocation{HandleInvoke: *p, Host: host})
+}
+
+// release is the method handle.release.
+func (x *session) release(m protocol.Message) (json.RawMessage, error) {
+	var p protocol.HandleRelease
+	if err := protocol.DecodeParams(m.Params, &p); err != nil {
+		return nil, err
+	}
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	released := 0
+	if r := x.srv.retainer; r != nil {
+		released = r.Release(x.id, p.Handles)
+	}
+	return protocol.EncodeParams(protocol.HandleReleased{Released: released})
+}

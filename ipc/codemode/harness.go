@@ -11,8 +11,8 @@ import (
 // hostName is the name of the provider that the harness calls.
 const hostName = "codemodeHost"
 
-// harness is the text that runs in the sandbox around the code of a model: that of packaging/npm/src/codemode/harness.js,
-// which says how it works. A test holds the two together.
+// harness is the text that runs in the sandbox around the code of a model, a function of the mark. It is made of
+// packaging/npm/harness/program.js, which says how it works. A test holds it and that of the npm package together.
 //
 //go:embed harness.js
 var harness string
@@ -29,7 +29,7 @@ func newMark() string {
 func moduleOf(code string, providers []Provider, connectors []Connector, mark string) string {
 	run := "$" + mark
 	var b strings.Builder
-	b.WriteString("const " + run + " = ((mark) => " + harness + `)("` + mark + "\");\nexport default () => " + run + ".run(async () => {\n")
+	b.WriteString("const " + run + " = (" + harness + `)("` + mark + "\");\nexport default () => " + run + ".run(async () => {\n")
 	var names []string
 	for _, p := range providers {
 		names = append(names, p.Name)

@@ -39,7 +39,8 @@ run: build ## run a program with tools through a real worker process and print i
 	bin/executorctl run docs/examples/report.js --embedded --tools docs/examples/tools.json --input '{"minimum": 30}'
 
 test: build build-faulty ## run every test
-	$(GO) test -timeout 20m ./...
+	$(GO) test -timeout 20m $$($(GO) list ./... | grep -v '/ipc/codemode$$')
+	@.ci/coverage ./ipc/codemode 90
 	$(GO) test -timeout 20m -race -short ./ipc/... ./daemon/... ./sandbox/v8 ./sandbox
 	@$(MAKE) --no-print-directory test-js
 

@@ -158,6 +158,24 @@ test("I3: a program does not reach the harness", async () => {
   }
 });
 
+test("connectors are asked by name, and their marks are errors of the program", async () => {
+  const asked = [];
+  const binding = { callTool: async (method, args) => {
+    asked.push([method, args]);
+    if (method === "wait") return { __codemode_control__: "pause" };
+    if (method === "fail") return { __codemode_control__: "error", message: "it cannot" };
+    if (method === "die") throw new TypeError("dead");
+    return { method, args };
+  } };
+  const code = (method) => `async () => { try { return await db.${method}({ id: 1 }); } catch (e) { return e.message; } }`;
+  const run = async (text) => (await executor.execute(text, [], { connectors: [{ name: "db", binding }] })).result;
+  assert.deepEqual(await run(code("read")), { method: "read", args: { id: 1 } });
+  assert.equal(await run(code("wait")), "__CODEMODE_PAUSE__");
+  assert.equal(await run(code("fail")), "it cannot");
+  assert.equal(await run(code("die")), "dead");
+  assert.deepEqual(asked.map(([method]) => method), ["read", "wait", "fail", "die"]);
+});
+
 test("what a host object inherits is no tool", async () => {
   const fns = Object.create({ inherited: async () => "reached" }, { own: { value: async () => "own", enumerable: true } });
   for (const name of ["inherited", "constructor", "__proto__", "toString", "hasOwnProperty"]) {
@@ -185,6 +203,8 @@ test("requests of programs go to the handler, or nowhere", async () => {
   const code = "async () => (await fetch('https://api.test/x', {method: 'POST', body: 'hi'})).text()";
   const open = new CodemodeExecutor({ executor: native, globalOutbound: async (request) => new Response(`${request.method} ${await request.text()}`) });
   assert.equal((await open.execute(code, [])).result, "POST hi");
+  const named = new CodemodeExecutor({ executor: native, globalOutbound: { fetch: async (request) => new Response(request.url) } });
+  assert.equal((await named.execute(code, [])).result, "https://api.test/x");
   assert.match((await executor.execute(code, [])).error, /no network/);
 });
 

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/executord/executord/ipc/protocol"
@@ -18,27 +19,28 @@ const (
 	maxBackground  = 5 * time.Second
 )
 
-// execution is one program's run. Its fields belong to the loop's goroutine but for the inbox.
+// execution is one program's run, and what is called of it afterwards where it is retained. Its fields belong to the loop's
+// goroutine but for the inbox and the tasks.
 type execution struct {
+	*task // that the running code belongs to; the program's own until it has settled
 	services
 	request worker.Execute
 	iso     *v8.Isolate
 	send    func(worker.Message) error
 	flush   func() // waits until what was sent has left
-	clocks  *clocks
-	dog     *watchdog
 	program *entry.Program
 	modules *graph
 	erased  map[string]*erased // what was TypeScript, by file
 	timers  *timers
-	console *console
 	pending map[uint64]pending // calls of the host under way, or that wait for their turn
-	turns   []worker.ToolCall  // those that wait, in order
 
-	calls, fetches uint64
-	inFlight       int64           // tool calls that the host has
-	reached        map[string]bool // limits that the program ran into and that did not end it
-	fault          error           // of the engine's or the library's, not of the program
+	exchanges map[uint64]*task // fetches, by the task that has them
+	fault     error            // of the engine's or the library's, not of the program
+
+	adding   sync.Mutex
+	tasks    atomic.Pointer[[]*task] // under way; see active
+	retained atomic.Bool             // invocations may come
+	spoilt   bool                    // an invocation was stopped, and the isolate with it
 
 	inbox  inbox
 	listen func(until time.Time, heard func() bool) // waits for the parent; see lookout
@@ -46,14 +48,50 @@ type execution struct {
 
 // pending is a call of the host whose result has not come.
 type pending struct {
+	task  *task
 	name  string // to tell the program's author; empty where it does not matter that the program did not wait
 	fetch uint64 // number of the exchange, 0 for a tool call
 }
 
-// inbox holds tool results that were heard, by the loop or in its place.
+// inbox holds what was heard, by the loop or in its place.
 type inbox struct {
-	mu      sync.Mutex
-	results []worker.ToolResult
+	mu          sync.Mutex
+	results     []worker.ToolResult
+	invocations []invocation
+	releases    []worker.Release
+}
+
+func (b *inbox) invoke(i invocation) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.invocations = append(b.invocations, i)
+}
+
+func (b *inbox) release(m worker.Release) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.releases = append(b.releases, m)
+}
+
+func (b *inbox) takeInvocations() (list []invocation) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list, b.invocations = b.invocations, nil
+	return list
+}
+
+func (b *inbox) takeReleases() (list []worker.Release) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list, b.releases = b.releases, nil
+	return list
+}
+
+// asked tells whether there is an invocation or a release.
+func (b *inbox) asked() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.invocations)+len(b.releases) > 0
 }
 
 func (b *inbox) put(r worker.ToolResult) {
@@ -70,17 +108,18 @@ func (b *inbox) take() []worker.ToolResult {
 	return r
 }
 
+// empty tells whether nothing has come that a loop acts on.
 func (b *inbox) empty() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.results) == 0
+	return len(b.results)+len(b.invocations) == 0
 }
 
 // run plays the program to its end and returns its result, complete but for the statistics.
 func (e *execution) run(analyze entry.Analyze) worker.Result {
 	value, err := e.play(analyze)
 	if reason, detail := e.dog.why(); reason != "" {
-		err = e.stopError(reason, detail)
+		err = stopError(e.limits, reason, detail)
 	}
 	if err != nil {
 		if err.Type == protocol.Internal {
@@ -88,7 +127,12 @@ func (e *execution) run(analyze entry.Analyze) worker.Result {
 		}
 		return worker.Result{ID: e.request.ID, Error: marshalError(err)}
 	}
-	return worker.Result{ID: e.request.ID, Value: value}
+	r := worker.Result{ID: e.request.ID, Value: value}
+	if e.request.Retain != "" {
+		r.Handles = e.iso.Handles()
+		r.Retained = r.Handles > 0
+	}
+	return r
 }
 
 func (e *execution) play(analyze entry.Analyze) ([]byte, *protocol.Error) {
@@ -119,12 +163,12 @@ func (e *execution) play(analyze entry.Analyze) ([]byte, *protocol.Error) {
 	if err := e.iso.Run(e.request.Name, source, program.Call(), e.request.Input); err != nil {
 		return nil, e.outcome(err)
 	}
-	stop := e.loop()
+	stop := e.loop(e.iso.Drain)
 	e.nameLateCalls()
 	if stop != nil {
 		return nil, stop
 	}
-	value, err := e.iso.Value(effective(e.request).ResultBytes)
+	value, err := e.iso.Value(effective(e.request, e.limits).ResultBytes)
 	if err != nil {
 		return nil, e.outcome(err)
 	}
@@ -132,7 +176,10 @@ func (e *execution) play(analyze entry.Analyze) ([]byte, *protocol.Error) {
 }
 
 func (e *execution) begin() error {
-	l := effective(e.request)
+	l := effective(e.request, e.limits)
+	if e.request.Retain != "" {
+		e.iso.Retain(e.request.Retain)
+	}
 	return e.iso.Begin(e.config(), v8.Limits{
 		HeapBytes: l.HeapBytes, BufferBytes: l.BufferBytes, StackBytes: l.StackBytes, MessageBytes: l.MessageBytes,
 		Depth: int(l.ValueDepth), Nodes: int(l.ValueParts),
@@ -154,15 +201,15 @@ func (e *execution) config() string {
 	return string(text)
 }
 
-// loop turns until the program has settled or was stopped.
-func (e *execution) loop() *protocol.Error {
+// loop turns until nothing is pending any more by the word of drain, or it was stopped.
+func (e *execution) loop(drain func() (v8.State, error)) *protocol.Error {
 	var idle time.Time // since when only background work is awaited
 	var seen uint64    // how much V8 had begun in the background when the last turn came after all of it
 	for {
 		if e.deliver() {
 			idle = time.Time{}
 		}
-		state, err := e.iso.Drain()
+		state, err := drain()
 		if err != nil {
 			return protocol.AsError(err)
 		}
@@ -193,11 +240,17 @@ func (e *execution) loop() *protocol.Error {
 			idle = time.Now()
 		}
 		if _, busy := v8.Background(); !busy || time.Since(idle) > maxBackground {
-			if state, _ := e.iso.Drain(); state != v8.Pending || e.iso.Stirred() || len(e.pending) > 0 {
+			if state, _ := drain(); state != v8.Pending || e.iso.Stirred() || len(e.pending) > 0 {
 				continue
 			}
-			if _, timed := e.timers.next(); !timed {
+			if _, timed := e.timers.next(); timed {
+				continue
+			}
+			if !e.retained.Load() {
 				return e.deadlock()
+			}
+			if !e.wait(time.Time{}, false) { // another invocation may settle it
+				return nil
 			}
 			continue
 		}
@@ -225,7 +278,7 @@ func (e *execution) deliver() bool {
 		}
 		delete(e.pending, r.Call)
 		if p.fetch == 0 {
-			e.nextTurn()
+			e.nextTurn(p.task)
 		}
 		if err := e.iso.Resolve(r.Call, r.OK, r.Value); err != nil {
 			return true // stopped: the next turn says so
@@ -236,24 +289,27 @@ func (e *execution) deliver() bool {
 
 // fire runs one due timer; each is a task of its own, followed by a turn.
 func (e *execution) fire() bool {
-	id, last, ok := e.timers.take(time.Now())
-	if ok {
-		e.iso.Fire(id, last)
+	x, last, ok := e.timers.take(time.Now())
+	if !ok {
+		return false
 	}
-	return ok
+	var owner uint64
+	if e.retained.Load() {
+		owner = x.task
+	}
+	e.iso.Fire(x.id, last, owner)
+	return true
 }
 
 // wait sleeps until something happens; false means that the execution was stopped.
 func (e *execution) wait(due time.Time, timed bool) bool {
 	if !timed {
 		due = time.Time{}
-		e.clocks.pause()
-		defer e.clocks.resume()
+		for _, t := range e.active() {
+			t.clocks.pause()
+			defer t.clocks.resume()
+		}
 	}
-	e.listen(due, func() bool {
-		reason, _ := e.dog.why()
-		return reason != "" || !e.inbox.empty()
-	})
-	reason, _ := e.dog.why()
-	return reason == ""
+	e.listen(due, func() bool { return e.stopped() != nil || !e.inbox.empty() })
+	return e.stopped() == nil
 }

@@ -20,5 +20,5 @@ func baseURL(*execution) string { return "" }
 // without tells that a layer of the limits is broken, which none is.
 func without(worker.Execute, string) bool { return false }
 
-// effective are the limits that V8 gets.
-func effective(request worker.Execute) worker.Limits { return request.Limits }
+// effective are the limits that V8 gets of those of a task.
+func effective(_ worker.Execute, l worker.Limits) worker.Limits { return l }

@@ -145,9 +145,8 @@ func without(request worker.Execute, layer string) bool {
 	return ok && slices.Contains(strings.Split(list, ","), layer)
 }
 
-// effective are the limits that V8 gets.
-func effective(request worker.Execute) worker.Limits {
-	l := request.Limits
+// effective are the limits that V8 gets of those of a task.
+func effective(request worker.Execute, l worker.Limits) worker.Limits {
 	if without(request, "heap") {
 		l.HeapBytes, l.BufferBytes = spareHeapBytes, math.MaxInt64/2
 	}

@@ -17,17 +17,18 @@ var _ v8.Host = (*execution)(nil)
 // ToolCall sends a call to the parent and remembers that it is under way. No provider has an empty name: the library's own
 // calls have it.
 func (e *execution) ToolCall(id uint64, provider string, path []string, args []byte) bool {
+	e.attend()
 	if provider == "" {
 		return e.network(id, path, args)
 	}
-	if e.calls >= uint64(e.request.Limits.ToolCalls) && !without(e.request, "calls") {
+	if e.calls >= uint64(e.limits.ToolCalls) && !without(e.request, "calls") {
 		e.dog.halt(protocol.ToolLimit, "")
 		return false
 	}
 	e.calls++
-	e.pending[id] = pending{name: provider + "." + strings.Join(path, ".")}
-	call := worker.ToolCall{ID: e.request.ID, Call: id, Provider: provider, Path: path, Args: args}
-	if e.inFlight >= e.request.Limits.CallsInFlight && !without(e.request, "turns") {
+	e.pending[id] = pending{task: e.task, name: provider + "." + strings.Join(path, ".")}
+	call := worker.ToolCall{ID: e.id, Call: id, Provider: provider, Path: path, Args: args}
+	if e.inFlight >= e.limits.CallsInFlight && !without(e.request, "turns") {
 		e.reach("toolCallsInFlight")
 		call.Args = bytes.Clone(args)
 		e.turns = append(e.turns, call)
@@ -38,14 +39,14 @@ func (e *execution) ToolCall(id uint64, provider string, path []string, args []b
 }
 
 // nextTurn follows the answer to a tool call: one that waits may be made.
-func (e *execution) nextTurn() {
-	if len(e.turns) == 0 {
-		e.inFlight--
+func (e *execution) nextTurn(t *task) {
+	if len(t.turns) == 0 {
+		t.inFlight--
 		return
 	}
-	call := e.turns[0]
-	e.turns[0] = worker.ToolCall{}
-	e.turns = e.turns[1:]
+	call := t.turns[0]
+	t.turns[0] = worker.ToolCall{}
+	t.turns = t.turns[1:]
 	_ = e.send(call)
 }
 
@@ -59,6 +60,12 @@ func (e *execution) reach(limit string) {
 
 // Log prints a console line.
 func (e *execution) Log(level, text string) {
+	e.attend()
+	e.print(level, text)
+}
+
+// print prints a line of the current task.
+func (e *execution) print(level, text string) {
 	_, _, total := e.clocks.read()
 	e.console.print(level, text, total)
 	onLog(e, text)
@@ -69,6 +76,7 @@ const maxTimer = math.MaxInt32 * time.Millisecond
 
 // TimerStart makes a timer, or returns 0 when too many are pending.
 func (e *execution) TimerStart(ms float64, repeat bool) uint32 {
+	e.attend()
 	if int64(len(e.timers.queue)) >= e.request.Limits.Timers && !without(e.request, "timers") {
 		e.reach("timers")
 		return 0
@@ -77,7 +85,7 @@ func (e *execution) TimerStart(ms float64, repeat bool) uint32 {
 	if ms < float64(math.MaxInt32) {
 		d = time.Duration(max(ms, 0) * float64(time.Millisecond))
 	}
-	return e.timers.start(time.Now(), d, repeat)
+	return e.timers.start(time.Now(), d, repeat, e.id)
 }
 
 // TimerStop forgets a timer.

@@ -40,13 +40,13 @@ func (e *execution) nameLateCalls() {
 	if len(late) == 1 {
 		calls, were = strings.TrimSuffix(calls, "s"), "was"
 	}
-	e.Log(string(protocol.LevelWarn), fmt.Sprintf("%d %s %s still running when the program ended: %s (await each call)", len(late), calls, were, strings.Join(names, ", ")))
+	e.print(string(protocol.LevelWarn), fmt.Sprintf("%d %s %s still running when the program ended: %s (await each call)", len(late), calls, were, strings.Join(names, ", ")))
 }
 
-// lateCalls names the calls under way in the order in which they were made, and tells whether a fetch is among them.
+// lateCalls names the calls of the current task under way in the order in which they were made, and tells whether a fetch is among them.
 func (e *execution) lateCalls() (names []string, fetches bool) {
 	for _, call := range slices.Sorted(maps.Keys(e.pending)) {
-		if p := e.pending[call]; p.name != "" {
+		if p := e.pending[call]; p.name != "" && p.task == e.task {
 			names = append(names, p.name)
 			fetches = fetches || p.fetch != 0
 		}

@@ -25,18 +25,27 @@ func (e *execution) network(id uint64, path []string, args []byte) bool {
 	case err != nil:
 		return false
 	case path[0] == "read":
-		e.pending[id] = pending{fetch: number}
-		return e.send(worker.FetchRead{ID: e.request.ID, Call: id, Fetch: number}) == nil
+		owner := e.exchanges[number]
+		e.pending[id] = pending{task: e.task, fetch: number}
+		if owner == nil { // it ended with the invocation that began it
+			e.inbox.put(worker.ToolResult{ID: e.id, Call: id, Value: []byte(`{"message":"the exchange has ended with what began it"}`)})
+			return true
+		}
+		return e.send(worker.FetchRead{ID: owner.id, Call: id, Fetch: number}) == nil
 	case path[0] != "fetch" || len(args) < len("[]"):
 		return false
-	case e.fetches >= uint64(e.request.Limits.Fetches):
-		e.dog.halt(protocol.ToolLimit, tooManyFetches(e.request.Limits))
+	case e.fetches >= uint64(e.limits.Fetches):
+		e.dog.halt(protocol.ToolLimit, tooManyFetches(e.limits))
 		return false
 	}
 	e.fetches++
-	e.pending[id] = pending{name: "fetch", fetch: number}
+	e.pending[id] = pending{task: e.task, name: "fetch", fetch: number}
+	if e.exchanges == nil {
+		e.exchanges = map[uint64]*task{}
+	}
+	e.exchanges[number] = e.task
 	// The one argument without the brackets of the array.
-	return e.send(worker.Fetch{ID: e.request.ID, Call: id, Fetch: number, Request: args[1 : len(args)-1]}) == nil
+	return e.send(worker.Fetch{ID: e.id, Call: id, Fetch: number, Request: args[1 : len(args)-1]}) == nil
 }
 
 // Op performs an operation of the library.
@@ -57,11 +66,15 @@ func (e *execution) cancelFetch(number uint64) {
 	if e.request.Network == string(protocol.NetworkNone) {
 		return
 	}
-	_ = e.send(worker.FetchCancel{ID: e.request.ID, Fetch: number})
+	owner := e.exchanges[number]
+	if owner == nil {
+		return
+	}
+	_ = e.send(worker.FetchCancel{ID: owner.id, Fetch: number})
 	for call, p := range e.pending {
 		if p.fetch == number {
-			e.pending[call] = pending{fetch: number} // nobody waits for it in vain
-			e.inbox.put(worker.ToolResult{ID: e.request.ID, Call: call, Value: []byte(`{"message":"the exchange was given up"}`)})
+			e.pending[call] = pending{task: p.task, fetch: number} // nobody waits for it in vain
+			e.inbox.put(worker.ToolResult{ID: p.task.id, Call: call, Value: []byte(`{"message":"the exchange was given up"}`)})
 		}
 	}
 }

@@ -86,13 +86,12 @@ func (e *execution) memoryError() *protocol.Error {
 		e.request.Limits.HeapBytes>>20, e.request.Limits.BufferBytes>>20)
 }
 
-// stopError words the ending of an execution that was stopped.
-func (e *execution) stopError(reason protocol.Type, detail string) *protocol.Error {
-	return &protocol.Error{Type: reason, Message: stopMessage(e, reason, detail)}
+// stopError words the ending of a task that was stopped.
+func stopError(l worker.Limits, reason protocol.Type, detail string) *protocol.Error {
+	return &protocol.Error{Type: reason, Message: stopMessage(l, reason, detail)}
 }
 
-func stopMessage(e *execution, reason protocol.Type, detail string) string {
-	l := e.request.Limits
+func stopMessage(l worker.Limits, reason protocol.Type, detail string) string {
 	switch reason {
 	case protocol.CPUTimeout:
 		return fmt.Sprintf("the program used more than its %s of CPU time", short(l.CPU))

@@ -145,48 +145,73 @@ func (s *server) restore() error {
 // hostSlot is the host of a spare isolate, filled in when its program is known.
 type hostSlot struct{ *execution }
 
-// execute runs one program on the spare isolate, answers, and then makes the next spare.
+// execute runs one program on the spare isolate, answers, and then makes the next spare, once nothing of the program is
+// retained.
 func (s *server) execute(request worker.Execute, cancel *worker.Cancel) {
 	v8.SetExecution(request.ID)
 	iso := s.spare
 	s.spare = nil
-	clocks := newClocks(request.Limits, s.thread)
 	e := &execution{
-		services: s.services.begin(), request: request, iso: iso, send: s.conn.Send, flush: func() { _ = s.conn.Flush() }, clocks: clocks, console: newConsole(request.ID, request.Limits, s.conn.Send), modules: newGraph(request.Name, request.Modules), timers: newTimers(),
+		services: s.services.begin(), request: request, iso: iso, send: s.conn.Send, flush: func() { _ = s.conn.Flush() }, modules: newGraph(request.Name, request.Modules), timers: newTimers(),
 		pending: map[uint64]pending{}, listen: s.lookout.wait,
 	}
+	own := s.newTask(e, request.ID, request.Limits)
+	e.task = own
+	e.add(own)
 	s.spareFor.execution = e
 	s.active.Store(iso)
-	e.dog = &watchdog{clocks: clocks, stop: s.terminate, die: s.die}
 	s.memory.bound(request)
 	s.current.Store(e)
 	if cancel != nil {
-		e.dog.halt(protocol.Cancelled, cancel.Reason)
+		own.dog.halt(protocol.Cancelled, cancel.Reason)
 	}
 	s.lookout.arm(tick)
 	result := e.run(s.analyze)
-	s.current.Store(nil)
-	e.end()
-	s.report(e, result)
-	e.dog.finish()
+	if result.Retained {
+		own.dog.finish()
+		if reason, detail := own.dog.why(); reason != "" { // stopped since: the isolate is of no use
+			result = worker.Result{ID: own.id, Error: marshalError(stopError(own.limits, reason, detail))}
+		}
+	}
+	if result.Retained {
+		e.remove(own)
+		e.giveUp(own)
+		e.retained.Store(true)
+		s.report(e, own, result)
+		v8.SetExecution(0)
+		s.keep(e)
+		s.current.Store(nil)
+		e.end()
+	} else {
+		s.current.Store(nil)
+		e.end()
+		s.report(e, own, result)
+		own.dog.finish()
+	}
 	s.lookout.arm(0)
 	s.active.Store(nil)
 	v8.SetExecution(0)
 	s.renew(iso)
 }
 
-// report sends the result with its statistics. A failure of our own is no outcome of a program: the process ends.
-func (s *server) report(e *execution, r worker.Result) {
+// newTask makes a task whose clocks run.
+func (s *server) newTask(e *execution, id uint64, l worker.Limits) *task {
+	t := &task{id: id, limits: l, clocks: newClocks(l, s.thread), console: newConsole(id, l, s.conn.Send)}
+	t.dog = &watchdog{clocks: t.clocks, stop: s.terminate, die: func(reason protocol.Type, detail string) { s.die(e, t, reason, detail) }}
+	return t
+}
+
+// report sends the result of a task with its statistics. A failure of our own is no outcome of a program: the process ends.
+func (s *server) report(e *execution, t *task, r worker.Result) {
 	if e.fault != nil {
-		fmt.Fprintf(os.Stderr, "executor-worker: %v\n", e.fault)
-		s.exit(worker.ExitFatal)
+		s.fail(e.fault)
 	}
-	r.CPU, r.Wall, _ = e.clocks.read()
+	r.CPU, r.Wall, _ = t.clocks.read()
 	if stats, err := e.iso.Stats(); err == nil {
 		r.PeakHeapBytes = stats.PeakHeapBytes
 	}
-	r.ToolCalls, r.Reached = e.calls, slices.Sorted(maps.Keys(e.reached))
-	e.console.flush()
+	r.ToolCalls, r.Reached = t.calls, slices.Sorted(maps.Keys(t.reached))
+	t.console.flush()
 	if err := s.conn.Send(r); errors.Is(err, worker.ErrTooLarge) {
 		r.Value, r.Error = nil, marshalError(protocol.Errorf(protocol.ResultTooLarge, "result is larger than a message may be"))
 		_ = s.conn.Send(r)
@@ -228,8 +253,8 @@ func (s *server) countBuffers() {
 	}
 }
 
-// die ends the process of an execution that the engine would not stop. What it printed is sent first.
-func (s *server) die(reason protocol.Type, detail string) {
+// die ends the process of a task that the engine would not stop. What it printed is sent first.
+func (s *server) die(e *execution, t *task, reason protocol.Type, detail string) {
 	status := map[protocol.Type]int{
 		protocol.CPUTimeout: worker.ExitCPU, protocol.WallTimeout: worker.ExitWall, protocol.TotalTimeout: worker.ExitTotal,
 		protocol.Cancelled: worker.ExitCancelled,
@@ -237,15 +262,17 @@ func (s *server) die(reason protocol.Type, detail string) {
 	if status == 0 {
 		status = worker.ExitFatal
 	}
-	e := s.current.Load()
-	if e != nil && without(e.request, "watchdog") {
+	answered := s.current.Load() == nil
+	if !answered && without(e.request, "watchdog") {
 		return
 	}
 	flushed := make(chan struct{})
 	go func() {
-		if e != nil {
-			e.console.flush()
-			_ = s.conn.Send(worker.LastWord{ID: e.request.ID, Type: string(reason), Detail: stopMessage(e, reason, detail)})
+		if !answered {
+			for _, each := range e.active() {
+				each.console.flush()
+			}
+			_ = s.conn.Send(worker.LastWord{ID: t.id, Type: string(reason), Detail: stopMessage(t.limits, reason, detail)})
 		}
 		_ = s.conn.Flush()
 		close(flushed)
@@ -266,15 +293,24 @@ func (s *server) hear(m worker.Message) {
 			s.exit(worker.ExitProtocol)
 		}
 		s.next = &m
+	case worker.Invoke:
+		s.invoke(e, m)
+	case worker.Release:
+		if e != nil {
+			e.inbox.release(m)
+		}
 	case worker.ToolResult:
-		if e != nil && e.request.ID == m.ID {
+		if e != nil && e.find(m.ID) != nil {
 			e.inbox.put(m)
 		}
 	case worker.Cancel:
-		switch {
-		case e != nil && e.request.ID == m.ID:
-			e.dog.halt(protocol.Cancelled, m.Reason)
-		case s.next != nil && s.next.ID == m.ID:
+		if e != nil {
+			if t := e.find(m.ID); t != nil {
+				t.dog.halt(protocol.Cancelled, m.Reason)
+				break
+			}
+		}
+		if s.next != nil && s.next.ID == m.ID {
 			s.early = &m
 		}
 	}
@@ -282,11 +318,18 @@ func (s *server) hear(m worker.Message) {
 
 // look watches the execution under way, and what comes after it.
 func (s *server) look() time.Duration {
-	if e := s.current.Load(); e != nil {
-		s.countBuffers()
-		return e.dog.look()
+	e := s.current.Load()
+	if e == nil {
+		return s.lookAtRenewal()
 	}
-	return s.lookAtRenewal()
+	s.countBuffers()
+	next := time.Duration(0)
+	for _, t := range e.active() {
+		if n := t.dog.look(); n > 0 && (next == 0 || n < next) {
+			next = n
+		}
+	}
+	return next
 }
 
 // beat sends heartbeats, from a goroutine that JavaScript cannot block.
@@ -295,8 +338,10 @@ func (s *server) beat() {
 		h := worker.Heartbeat{}
 		h.RSSBytes, _ = s.memory.read()
 		if e := s.current.Load(); e != nil {
-			h.ID = e.request.ID
-			h.CPU, h.Wall, _ = e.clocks.read()
+			if list := e.active(); len(list) > 0 {
+				h.ID = list[0].id
+				h.CPU, h.Wall, _ = list[0].clocks.read()
+			}
 			h.HeapBytes = e.iso.HeapBytes()
 		}
 		if s.conn.Send(h) != nil {

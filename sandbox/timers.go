@@ -16,6 +16,7 @@ type timers struct {
 
 type timer struct {
 	id     uint32
+	task   uint64 // that started it
 	due    time.Time
 	order  uint64 // breaks ties: first started, first fired
 	every  time.Duration
@@ -26,13 +27,13 @@ type timer struct {
 func newTimers() *timers { return &timers{byID: map[uint32]*timer{}} }
 
 // start adds a timer that is due after d. A repeating one never fires more often than once a millisecond.
-func (t *timers) start(now time.Time, d time.Duration, repeat bool) uint32 {
+func (t *timers) start(now time.Time, d time.Duration, repeat bool, task uint64) uint32 {
 	if repeat {
 		d = max(d, time.Millisecond)
 	}
 	t.nextID++
 	t.order++
-	x := &timer{id: t.nextID, due: now.Add(d), order: t.order, every: d, repeat: repeat}
+	x := &timer{id: t.nextID, task: task, due: now.Add(d), order: t.order, every: d, repeat: repeat}
 	t.byID[x.id] = x
 	heap.Push(&t.queue, x)
 	return x.id
@@ -54,20 +55,20 @@ func (t *timers) next() (due time.Time, ok bool) {
 }
 
 // take removes the first timer that is due at now, or re-arms it if it repeats.
-func (t *timers) take(now time.Time) (id uint32, last, ok bool) {
+func (t *timers) take(now time.Time) (x *timer, last, ok bool) {
 	if len(t.queue) == 0 || t.queue[0].due.After(now) {
-		return 0, false, false
+		return nil, false, false
 	}
-	x := t.queue[0]
+	x = t.queue[0]
 	if !x.repeat {
 		heap.Pop(&t.queue)
 		delete(t.byID, x.id)
-		return x.id, true, true
+		return x, true, true
 	}
 	t.order++
 	x.due, x.order = now.Add(x.every), t.order
 	heap.Fix(&t.queue, 0)
-	return x.id, false, true
+	return x, false, true
 }
 
 type timerQueue []*timer

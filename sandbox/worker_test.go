@@ -166,6 +166,7 @@ type job struct {
 	limits    func(*worker.Limits)
 	answer    func(worker.ToolCall) (worker.ToolResult, bool) // false: no answer
 	started   func(id uint64)
+	retain    string // what the ids of handles begin with
 }
 
 // end is how a job ended.
@@ -203,7 +204,7 @@ func (p *proc) run(j job) end {
 		language = protocol.TypeScript
 	}
 	x := worker.Execute{
-		ID: p.nextID, Code: j.code, Name: "main.js", Form: string(j.form), Language: string(language), Network: "none",
+		ID: p.nextID, Retain: j.retain, Code: j.code, Name: "main.js", Form: string(j.form), Language: string(language), Network: "none",
 		Providers: []worker.Provider{{Name: "tools", All: true}, {Name: "listed", Paths: [][]string{{"add"}, {"users", "get"}}}},
 		Modules:   j.modules, Limits: l,
 	}

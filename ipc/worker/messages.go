@@ -226,6 +226,9 @@ const (
 	ExitSpent      = 78 // after a result: making room for the next program would cost more than a new process
 )
 
+// MaxHandles bounds the handles of one retained execution that were not released.
+const MaxHandles = 1 << 16
+
 // HeartbeatInterval is the time between two Heartbeats.
 const HeartbeatInterval = 500 * time.Millisecond
 

@@ -310,6 +310,7 @@ class Decoder {
   }
   bool TagNumber(Local<Value>* v);
   bool TagBigInt(Local<Value>* v);
+  bool TagHandle(Local<Value>* v);
   bool TagDate(Local<Value>* v);
   bool TagRegExp(Local<Value>* v);
   bool TagMap(int depth, Local<Value>* v, size_t mark);
@@ -373,9 +374,21 @@ bool Decoder::Tag(const std::string& name, int depth, Local<Value>* v, size_t ma
     *v = it->second;
     return true;
   }
+  if (name == "@handle") return TagHandle(v);
   bool ok = name == "@date" ? TagDate(v) : name == "@regexp" ? TagRegExp(v) : name == "@buffer" ? TagBuffer(v) : TagPlatform(name, depth, v);
   if (ok) Place(mark, *v);
   return ok;
+}
+
+// TagHandle reads a handle that the host got from this execution: the object itself.
+bool Decoder::TagHandle(Local<Value>* v) {
+  std::string id, kind;
+  bool list = Eat('[');
+  if (!TagText(&id) || (list && (!Want(',') || !(Space(), TagText(&kind)) || !Want(']')))) return Fault("a malformed handle");
+  Local<v8::Object> o;
+  if (!HandleNamed(s_, id).ToLocal(&o)) return Fault("a handle that this execution does not have");
+  *v = o;
+  return true;
 }
 
 // TagPlatform reads the tag of an object of the library's classes, which the library makes.

@@ -221,12 +221,13 @@ class Encoder {
   bool WriteObject(Local<v8::Object> o, const Step& at, int depth) {
     if (!Room(at, depth, 1)) return false;
     if (o->IsProxy()) return Refuse(at, "a Proxy cannot leave the sandbox");
-    if (o->IsFunction()) return Refuse(at, "a function cannot leave the sandbox");
+    if (o->IsFunction() && !limits_.handles) return Refuse(at, "a function cannot leave the sandbox");
     if (o->IsPromise()) return Refuse(at, "a Promise cannot leave the sandbox: await it first");
     int hash = o->GetIdentityHash();
     auto [first, last] = seen_.equal_range(hash);
     for (auto it = first; it != last; ++it) {
       if (objects_[it->second] == o) {
+        if (auto h = handles_.find(it->second); h != handles_.end()) return Put(h->second);
         Put("{\"@ref\":");
         WriteWtf8(Pointer(steps_[it->second]));
         return Put("}");
@@ -236,7 +237,42 @@ class Encoder {
     steps_.push_back(at);
     objects_.push_back(o);
     seen_.emplace(hash, self);
-    return Dispatch(o, self, depth);
+    if (!limits_.handles) return Dispatch(o, self, depth);
+    if (o->IsFunction()) return WriteHandle(o, self, depth, {}, "");
+    Local<v8::Array> opened;
+    if (!Open(o, self, &opened)) return false;
+    if (opened.IsEmpty()) return Dispatch(o, self, depth);
+    std::string kind = Utf8(iso_, opened->Get(c_, 0).ToLocalChecked());
+    return WriteHandle(o, self, depth, opened->Get(c_, 1).ToLocalChecked().As<v8::Object>(), kind);
+  }
+
+  // Open asks the library for the kind and the iterator of an object; opened stays empty where it has none.
+  bool Open(Local<v8::Object> o, int self, Local<v8::Array>* opened) {
+    v8::TryCatch tc(iso_);
+    Local<Value> arg = o, found;
+    if (!o->IsGeneratorObject() && !o->IsMapIterator() && !o->IsSetIterator()) {
+      bool has = false;
+      if (!o->Has(c_, v8::Symbol::GetAsyncIterator(iso_)).To(&has)) return ReadFailed(tc, steps_[self]);
+      if (!has) return true;
+    }
+    if (!Library(s_, c_, "open", 1, &arg).ToLocal(&found)) return ReadFailed(tc, steps_[self], "it cannot be iterated: ");
+    if (found->IsArray()) *opened = found.As<v8::Array>();
+    return true;
+  }
+
+  // WriteHandle keeps an object for the host and writes its id. A function's receiver is the object that has it.
+  bool WriteHandle(Local<v8::Object> o, int self, int depth, Local<v8::Object> iterator, const std::string& kind) {
+    const Step& at = steps_[self];
+    if (!kind.empty() && !Room(at, depth, 2)) return false;
+    Local<Value> receiver = v8::Undefined(iso_);
+    bool property = at.parent >= 0 && (!at.tag || !strcmp(at.tag, "@object"));
+    if (property) receiver = objects_[at.parent];
+    uint64_t n = NewHandle(s_, o, receiver, iterator);
+    if (n == 0) return Refuse(at, "the host holds as many handles of this execution as it may");
+    std::string id = "\"" + s_->retain + "." + std::to_string(n) + "\"";
+    std::string text = "{\"@handle\":" + (kind.empty() ? id : "[" + id + ",\"" + kind + "\"]") + "}";
+    handles_.emplace(self, text);
+    return Put(text);
   }
 
   // WriteWtf8 writes text whose lone surrogates are three bytes each (WTF-8), as Wtf8 gives it.
@@ -609,6 +645,7 @@ class Encoder {
   std::vector<Step> steps_;
   std::vector<Local<v8::Object>> objects_;
   std::unordered_multimap<int, int> seen_;
+  std::unordered_map<int, std::string> handles_;  // texts of those among objects_
   Local<Value> ordinary_;  // the last prototype that is not of the library
 };
 

@@ -474,6 +474,8 @@ void ex_isolate_free(ex_isolate* s) {
     s->evaluation.Reset();
     s->outcome.Reset();
     s->input.Reset();
+    s->handles.clear();
+    s->invocations.clear();
     s->required.Reset();
     for (auto* f : {&s->begin, &s->fire, &s->settle, &s->report, &s->inspect, &s->entry, &s->wake}) f->Reset();
     s->internals.Reset();

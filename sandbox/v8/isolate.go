@@ -361,13 +361,13 @@ func (i *Isolate) Resolve(id uint64, ok bool, text []byte) error {
 	return takeError(&e)
 }
 
-// Fire runs a timer's callback; last says that it will not fire again.
-func (i *Isolate) Fire(id uint32, last bool) error {
+// Fire runs a timer's callback for a task, 0 for none; last says that it will not fire again.
+func (i *Isolate) Fire(id uint32, last bool, task uint64) error {
 	if err := i.enter(); err != nil {
 		return err
 	}
 	defer i.inside.Unlock()
-	C.ex_fire(i.p, C.uint32_t(id), cbool(last))
+	C.ex_fire(i.p, C.uint32_t(id), cbool(last), C.uint64_t(task))
 	return nil
 }
 

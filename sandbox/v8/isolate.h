@@ -66,12 +66,21 @@ struct PendingCall {
   int line = 0, column = 0;
 };
 
+// Handle is what the host of a retained execution holds: a function with the object that it was a property of, or what
+// can be iterated with its iterator.
+struct Handle {
+  v8::Global<v8::Object> object;
+  v8::Global<v8::Value> receiver;
+  v8::Global<v8::Object> iterator;  // empty for a function
+};
+
 // CodecLimits bound one walk over values: how many arrays and objects of its text may be open at once, how many values
 // there may be, and how long the text.
 struct CodecLimits {
   int depth = 512;
   int nodes = 1 << 20;
   size_t bytes = 8u << 20;
+  bool handles = false;  // functions and what can be iterated become handles
 };
 
 }  // namespace executord
@@ -115,6 +124,12 @@ struct ex_isolate {
   v8::Global<v8::Value> input;
   bool call_entry = false;
   bool stirred = false;  // the program may have gone on in the last drain by itself
+
+  // Of a retained execution.
+  std::string retain;  // what the ids of its handles begin with; empty for any other
+  uint64_t last_handle = 0;
+  std::unordered_map<uint64_t, executord::Handle> handles;
+  std::unordered_map<uint64_t, v8::Global<v8::Promise>> invocations;  // by task
 
   size_t stack_bytes = executord::kStackBytes;  // of JavaScript
 
@@ -164,6 +179,16 @@ v8::MaybeLocal<v8::Value> Library(ex_isolate* s, v8::Local<v8::Context> c, const
 bool Encode(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Value> v, const CodecLimits& limits, const std::string& root, std::string* out, ex_error* err, int* parts = nullptr);
 // Decode makes the value of a JSON text; on failure it throws a TypeError in the isolate, in which what names the text.
 v8::MaybeLocal<v8::Value> Decode(ex_isolate* s, v8::Local<v8::Context> c, std::string_view text, const CodecLimits& limits, const std::string& what);
+
+// NewHandle keeps an object for the host and gives its number; 0 where there are too many. ForgetHandles drops those after
+// the one of that number.
+uint64_t NewHandle(ex_isolate* s, v8::Local<v8::Object> o, v8::Local<v8::Value> receiver, v8::Local<v8::Object> iterator);
+void ForgetHandles(ex_isolate* s, uint64_t after);
+// HandleNamed finds the object of a handle by its id; empty for one that is not there.
+v8::MaybeLocal<v8::Object> HandleNamed(ex_isolate* s, std::string_view id);
+// Outcome is what a promise that has settled came to.
+ex_result Outcome(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Promise> p, uint64_t max_bytes);
+bool Stopping(ex_isolate* s);
 
 v8::MaybeLocal<v8::Value> FormatStack(v8::Local<v8::Context> c, v8::Local<v8::Value> error, v8::Local<v8::Array> sites);
 v8::MaybeLocal<v8::Promise> ImportDynamically(v8::Local<v8::Context> c, v8::Local<v8::Data> host, v8::Local<v8::Value> resource, v8::Local<v8::String> specifier, v8::Local<v8::FixedArray> attributes);
@@ -225,6 +250,17 @@ struct Scope {
   v8::HandleScope handles;
   v8::Local<v8::Context> context;
   v8::Context::Scope context_scope;
+};
+
+// Attribution says for which task of a retained execution code runs, which promises remember. 0 leaves it open.
+struct Attribution {
+  Attribution(ex_isolate* s, uint64_t task) : iso(task == 0 ? nullptr : s->iso) {
+    if (iso) iso->SetContinuationPreservedEmbedderData(v8::Number::New(iso, static_cast<double>(task)));
+  }
+  ~Attribution() {
+    if (iso) iso->SetContinuationPreservedEmbedderData(v8::Undefined(iso));
+  }
+  v8::Isolate* iso;
 };
 
 // Script origins: the submitted program's modules carry their index; the library has this name.

@@ -5,12 +5,13 @@
 #include "isolate.h"
 
 namespace executord {
+
+bool Stopping(ex_isolate* s) { return s->memory_hit || s->stopped || s->iso->IsExecutionTerminating(); }
+
 namespace {
 
 using v8::Local;
 using v8::Value;
-
-bool Stopping(ex_isolate* s) { return s->memory_hit || s->stopped || s->iso->IsExecutionTerminating(); }
 
 // Text reads a property of what a program threw; a getter may run, and may throw.
 std::string Text(ex_isolate* s, Local<v8::Context> c, Local<v8::Object> o, const char* name) {
@@ -304,19 +305,26 @@ ex_result ex_value(ex_isolate* s, uint64_t max_bytes) {
     r.error = Fail(EX_INTERNAL, "the program has not run");
     return r;
   }
-  Local<v8::Promise> p = s->outcome.IsEmpty() ? s->evaluation.Get(iso) : s->outcome.Get(iso);
+  return Outcome(s, scope.context, s->outcome.IsEmpty() ? s->evaluation.Get(iso) : s->outcome.Get(iso), max_bytes);
+}
+
+ex_result executord::Outcome(ex_isolate* s, Local<v8::Context> c, Local<v8::Promise> p, uint64_t max_bytes) {
+  ex_result r{};
   if (p->State() == v8::Promise::kPending) {
     r.error = Fail(EX_INTERNAL, "the program has not settled");
     return r;
   }
   if (p->State() == v8::Promise::kRejected) {
     p->MarkAsHandled();
-    r.error = Describe(s, scope.context, p->Result(), Local<v8::Message>(), EX_EXCEPTION);
+    r.error = Describe(s, c, p->Result(), Local<v8::Message>(), EX_EXCEPTION);
   } else {
     CodecLimits limits = s->codec;
     limits.bytes = max_bytes;
+    limits.handles = !s->retain.empty();
+    const uint64_t before = s->last_handle;
     std::string out;
-    if (Encode(s, scope.context, p->Result(), limits, "result", &out, &r.error)) r.value = Buf(out);
+    if (Encode(s, c, p->Result(), limits, "result", &out, &r.error)) r.value = Buf(out);
+    else ForgetHandles(s, before);
   }
   // A termination that came while the value was read wins over what was read.
   if (Stopping(s) && r.error.kind != EX_MEMORY) {
@@ -328,8 +336,9 @@ ex_result ex_value(ex_isolate* s, uint64_t max_bytes) {
   return r;
 }
 
-void ex_fire(ex_isolate* s, uint32_t id, int last) {
+void ex_fire(ex_isolate* s, uint32_t id, int last, uint64_t task) {
   Scope scope(s);
+  Attribution attribution(s, task);
   v8::TryCatch tc(s->iso);
   Local<Value> args[] = {v8::Integer::NewFromUnsigned(s->iso, id), v8::Boolean::New(s->iso, last)};
   (void)s->fire.Get(s->iso)->Call(scope.context, v8::Undefined(s->iso), 2, args);

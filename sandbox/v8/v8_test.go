@@ -132,7 +132,7 @@ func run(t testing.TB, r *recorder, source string, answer func(call string) (boo
 			continue
 		}
 		if len(r.timers) > 0 {
-			iso.Fire(r.timers[0], true)
+			iso.Fire(r.timers[0], true, 0)
 			r.timers = r.timers[1:]
 			continue
 		}
@@ -426,7 +426,7 @@ func TestUseAfterCloseIsRefused(t *testing.T) {
 	}
 	_, err := iso.Drain()
 	_, err2 := iso.Value(1)
-	for _, err := range []error{err, err2, iso.Run("a", "1", false, nil), iso.Fire(1, true), iso.Resolve(1, true, nil), iso.Begin("{}", Limits{})} {
+	for _, err := range []error{err, err2, iso.Run("a", "1", false, nil), iso.Fire(1, true, 0), iso.Resolve(1, true, nil), iso.Begin("{}", Limits{})} {
 		if !errors.Is(err, ErrClosed) {
 			t.Fatalf("got %v", err)
 		}

@@ -208,7 +208,7 @@ func (h *host) loop(iso *v8.Isolate) (string, error) {
 			goruntime.Gosched()
 			continue
 		} else if id, last, ok := h.clock.next(); ok {
-			err = iso.Fire(id, last)
+			err = iso.Fire(id, last, 0)
 		} else {
 			err = ErrDeadlock
 		}

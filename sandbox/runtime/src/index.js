@@ -84,5 +84,8 @@ export default function install(host) {
     // For the value codec.
     describe: (object) => need("values").describe(object),
     revive: (tag, body) => need("values").revive(tag, body),
+    // For handles of a retained execution.
+    open: (object) => need("handles").open(object),
+    pull: (iterator, name, args) => need("handles").pull(iterator, name, args),
   };
 }

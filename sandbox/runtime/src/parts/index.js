@@ -33,6 +33,7 @@ export const parts = {
   console: {}, // see ../console.js
   language: {}, // see ../language.js
   bytes: {}, // likewise
+  handles: {}, // what the host of a retained execution pulls from; likewise
   values: {}, // platform objects that cross to the host; see ../index.js
   messaging: { interfaces: ["MessageChannel", "MessagePort"] },
   navigator: { interfaces: ["Navigator"], attributes: ["navigator"] },

@@ -1,0 +1,208 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/worker"
+	"github.com/executord/executord/sandbox/v8"
+)
+
+// invocation is a call of a handle that was heard.
+type invocation struct {
+	worker.Invoke
+	task *task
+}
+
+// invoke takes a call of a handle, on whichever thread reads. Its clocks run from here on.
+func (s *server) invoke(e *execution, m worker.Invoke) {
+	if e == nil || !e.retained.Load() || e.find(m.ID) != nil { // the parent broke the contract
+		s.exit(worker.ExitProtocol)
+	}
+	t := s.newTask(e, m.ID, m.Limits)
+	e.add(t)
+	e.inbox.invoke(invocation{m, t})
+}
+
+// keep answers invocations until the parent has released all handles, or one of them was stopped. Between them nothing of the
+// program runs.
+func (s *server) keep(e *execution) {
+	s.lookout.arm(0)
+	for {
+		e.listen(time.Time{}, e.inbox.asked)
+		if len(e.active()) > 0 {
+			s.lookout.arm(tick)
+			if !s.answer(e) {
+				return
+			}
+			s.lookout.arm(0)
+		}
+		if e.release() {
+			return
+		}
+	}
+}
+
+// answer runs the isolate until no invocation is under way. False means that it cannot be used any more.
+func (s *server) answer(e *execution) bool {
+	for len(e.active()) > 0 {
+		fault := e.loop(func() (v8.State, error) { return s.turn(e) })
+		switch {
+		case e.spoilt:
+			return false
+		case fault != nil:
+			s.fail(fault)
+		case len(e.active()) > 0: // it was stopped: by its limits, its memory or the parent
+			t := e.stopped()
+			if t == nil {
+				t = e.active()[0]
+			}
+			_, err := e.iso.InvocationValue(t.id, 0)
+			s.finish(e, t, nil, e.outcome(err))
+			return false
+		}
+	}
+	return true
+}
+
+// fail ends the process over a fault that is no program's.
+func (s *server) fail(err error) {
+	fmt.Fprintf(os.Stderr, "executor-worker: %v\n", err)
+	s.exit(worker.ExitFatal)
+}
+
+// turn begins invocations that came, has the isolate go on, and answers those that have settled.
+func (s *server) turn(e *execution) (v8.State, error) {
+	for _, i := range e.inbox.takeInvocations() {
+		if err := s.begin(e, i); err != nil {
+			return v8.Stopped, nil
+		}
+	}
+	if state, err := e.iso.Drain(); err != nil || state == v8.Stopped {
+		return state, err
+	}
+	for _, t := range e.active() {
+		if !t.begun {
+			continue
+		}
+		state, err := e.iso.Invoked(t.id)
+		if err != nil || state == v8.Stopped {
+			return state, err
+		}
+		if state == v8.Pending {
+			continue
+		}
+		e.task = t
+		e.nameLateCalls()
+		value, err := e.iso.InvocationValue(t.id, effective(e.request, t.limits).ResultBytes)
+		if t.stopped() || stops(err) {
+			return v8.Stopped, nil
+		}
+		var fault *protocol.Error
+		if err != nil {
+			fault = e.outcome(err)
+		}
+		if !s.finish(e, t, value, fault) {
+			return v8.Stopped, nil
+		}
+	}
+	if len(e.active()) == 0 {
+		return v8.Settled, nil
+	}
+	return v8.Pending, nil
+}
+
+// stops tells of an error after which the isolate cannot be used any more.
+func stops(err error) bool {
+	v, ok := err.(*v8.Error)
+	return ok && (v.Kind == v8.KindTerminated || v.Kind == v8.KindMemory)
+}
+
+// begin calls the handle of an invocation. An error says that the isolate was stopped.
+func (s *server) begin(e *execution, i invocation) error {
+	e.task = i.task
+	e.begun = true
+	v8.SetExecution(e.soleID())
+	var args [][]byte
+	err := protocol.Items(i.Args, protocol.Bounds{Bytes: len(i.Args), Depth: protocol.MaxValueDepth + 1, Nodes: 4*protocol.MaxValueParts + 1}, func(arg json.RawMessage) error {
+		args = append(args, arg)
+		return nil
+	})
+	if err == nil {
+		err = e.iso.Invoke(i.ID, i.Handle, i.Method, args)
+	}
+	v, _ := err.(*v8.Error)
+	switch {
+	case err == nil:
+		return nil
+	case v != nil && v.Kind == v8.KindInput:
+		s.finish(e, i.task, nil, protocol.FieldError("args", "%s", v.Message))
+		return nil
+	case stops(err):
+		return err
+	}
+	s.fail(err)
+	return err
+}
+
+// soleID is the number for the last words of a process: of the one task under way, 0 where there are several.
+func (e *execution) soleID() uint64 {
+	if list := e.active(); len(list) == 1 {
+		return list[0].id
+	}
+	return 0
+}
+
+// finish answers an invocation. False means that it was stopped, and with it the isolate.
+func (s *server) finish(e *execution, t *task, value []byte, fault *protocol.Error) bool {
+	t.dog.finish()
+	reason, detail := t.dog.why()
+	if reason != "" {
+		value, fault = nil, stopError(t.limits, reason, detail)
+	}
+	r := worker.Result{ID: t.id, Handles: e.iso.Handles()}
+	r.Retained = reason == "" && (fault == nil || fault.Type != protocol.MemoryLimit)
+	if fault != nil {
+		if fault.Type == protocol.Internal {
+			s.fail(fault)
+		}
+		r.Error = marshalError(fault)
+	} else {
+		r.Value = value
+	}
+	e.spoilt = !r.Retained
+	e.remove(t)
+	e.giveUp(t)
+	s.report(e, t, r)
+	v8.SetExecution(e.soleID())
+	return r.Retained
+}
+
+// giveUp rejects what a task that has ended still waits for: the parent does not answer any more.
+func (e *execution) giveUp(t *task) {
+	t.turns = nil
+	for call, p := range e.pending {
+		if p.task == t {
+			e.inbox.put(worker.ToolResult{ID: t.id, Call: call, Value: []byte(`{"message":"the call was given up, since what made it has ended"}`)})
+		}
+	}
+	for number, owner := range e.exchanges {
+		if owner == t {
+			delete(e.exchanges, number)
+		}
+	}
+}
+
+// release forgets the handles that the parent gave up, and tells whether that was all of them.
+func (e *execution) release() (all bool) {
+	for _, m := range e.inbox.takeReleases() {
+		if len(m.Handles) == 0 {
+			return true
+		}
+		_ = e.iso.Release(m.Handles)
+	}
+	return false
+}

@@ -5,6 +5,7 @@ import { answerFetch } from "./fetch.js";
 import { toolOf, wireProviders } from "./providers.js";
 import { decodeTree } from "./values/decode.js";
 import { encodeTree } from "./values/encode.js";
+import { newName } from "./wait.js";
 
 const thrownCode = -32000;
 
@@ -19,7 +20,7 @@ export class Execution {
   /** Makes the params of a checked request. Throws, or rejects, where the input cannot be encoded. */
   static async of(request) {
     const { input, providers, fetch, onLog, logs, network, signal, onState, execution, ...rest } = request;
-    const params = { execution: execution ?? newId(), ...rest };
+    const params = { execution: execution ?? `x-${newName()}`, ...rest };
     if (input !== undefined) params.input = await encodeTree(input);
     if (providers !== undefined) params.providers = wireProviders(providers);
     if (network !== undefined || fetch !== undefined) params.network = network ?? "host";
@@ -135,8 +136,4 @@ async function thrown(error) {
     // It cannot cross.
   }
   return { error: { code: thrownCode, message: data.message, data } };
-}
-
-function newId() {
-  return "x-" + Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -5,7 +5,7 @@ import { ExecutorError, given } from "./errors.js";
 import { Execution, settle } from "./execution.js";
 import { Session } from "./session.js";
 import { transportOf } from "./transport/index.js";
-import { pause } from "./wait.js";
+import { onAbort, pause } from "./wait.js";
 
 const defaults = {
   keepAliveMs: 15_000,
@@ -76,19 +76,17 @@ export class RemoteExecutor {
   async #await(session, execution, leave) {
     const outcome = session.execute(execution);
     let timer;
-    let stop;
+    let off;
     const gaveUp = new Promise((_, reject) => {
-      stop = () => {
+      off = onAbort(leave, () => {
         session.cancel(execution, reasonOf(leave).slice(0, 500));
         timer = setTimeout(() => reject(cancelled(leave)), this.#settings.cancelGraceMs);
-      };
-      leave.addEventListener("abort", stop);
-      if (leave.aborted) stop();
+      });
     });
     try {
       return await Promise.race([outcome, gaveUp]);
     } finally {
-      leave.removeEventListener("abort", stop);
+      off();
       clearTimeout(timer);
       outcome.catch(() => {});
     }
@@ -169,9 +167,7 @@ const anyOf = (...signals) => {
 /** promise, or the rejection of a signal that comes first. */
 function unless(signal, promise) {
   return new Promise((resolve, reject) => {
-    const stop = () => reject(cancelled(signal));
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop);
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+    const off = onAbort(signal, () => reject(cancelled(signal)));
+    promise.then(resolve, reject).finally(off);
   });
 }

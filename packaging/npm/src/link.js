@@ -5,7 +5,7 @@
 
 import { ExecutorError, refusal } from "./errors.js";
 import { parse } from "./values/json.js";
-import { pause } from "./wait.js";
+import { onAbort, pause } from "./wait.js";
 
 /** Half of what the service counts on: an acknowledgement after so many messages, or so many characters of them. */
 const ackMessages = 32;
@@ -26,180 +26,179 @@ const unmeant = [goingAway, 1006, 1012];
 /** Refusals that no further attempt changes. */
 const final = ["session_unknown", "unauthorized", "unsupported_protocol", "invalid_params", "unknown_method"];
 
-export class Link {
-  onMessage() {} // of a parsed message
-  onEnd() {} // of {code, reason}, once
+/**
+ * One session on channels that open(signal) makes; client is what it tells of itself. Its owner sets onMessage(message), of a
+ * parsed message, and onEnd({code, reason}), which comes once.
+ */
+export function linkOf(open, client) {
+  let channel;
+  let resume; // {token, windowMs}, where the service offers it
+  let kept = []; // messages that the service may not have
+  let acknowledged = 0; // messages before those
+  let received = 0;
+  let unsaid = 0; // messages received since the last acknowledgement
+  let length = 0; // and the characters of them
+  let busy = true;
+  const closing = new AbortController();
 
-  /** Something came since this was set to false. */
-  heard = true;
-  /** The service has said that it drains this session: then status 1001 is its end. */
-  draining = false;
-  ended = false;
+  const link = {
+    onMessage() {},
+    onEnd() {},
 
-  #open;
-  #client;
-  #channel;
-  #resume; // {token, windowMs}, where the service offers it
-  #kept = []; // messages that the service may not have
-  #acknowledged = 0; // messages before those
-  #received = 0;
-  #unsaid = 0; // messages received since the last acknowledgement
-  #length = 0; // and the characters of them
-  #busy = true;
-  #closing = new AbortController();
+    /** Something came since this was set to false. */
+    heard: true,
+    /** The service has said that it drains this session: then status 1001 is its end. */
+    draining: false,
+    ended: false,
 
-  /** open(signal) makes channels. */
-  constructor(open, client) {
-    this.#open = open;
-    this.#client = client;
-  }
+    /** Opens the session, and resolves to what the service told of itself. Rejects where that fails; nothing is left then. */
+    start: (signal) => connect({ client, received: 0 }, signal),
 
-  /** Opens the session, and resolves to what the service told of itself. Rejects where that fails; nothing is left then. */
-  start(signal) {
-    return this.#connect({ client: this.#client, received: 0 }, signal);
-  }
+    send(text) {
+      if (link.ended) return;
+      if (resume !== undefined) kept.push(text);
+      channel?.send(text);
+    },
 
-  async #connect(params, signal) {
-    const channel = await this.#open(signal);
+    /** Whether the session keeps the process alive. */
+    hold(value) {
+      busy = value;
+      channel?.hold(busy);
+    },
+
+    /** Ends the session; the service cancels what runs. */
+    close() {
+      if (link.ended) return;
+      link.hold(true); // until the service has closed too
+      closing.abort(new Error("the session was closed"));
+      if (channel === undefined) end(normal, "");
+      else channel.close(normal);
+    },
+
+    /** Ends the session because of a fault of the service. */
+    fault(reason) {
+      leave(badMessage, "that was no message of the protocol");
+      end(badMessage, reason);
+    },
+
+    /** Gives up the connection, and makes another. */
+    abandon(reason) {
+      if (leave(goingAway, reason)) broken(1006, reason);
+    },
+  };
+
+  async function connect(params, signal) {
+    const made = await open(signal);
     return new Promise((resolve, reject) => {
+      let off;
       const settle = (how, value) => {
-        signal.removeEventListener("abort", abort);
+        off?.();
         how(value);
       };
       const turnAway = (error) => {
-        channel.close(normal);
+        silence(made).close(normal);
         settle(reject, error);
       };
-      const abort = () => turnAway(new ExecutorError("internal", "cannot open a session: it takes too long"));
-      signal.addEventListener("abort", abort);
-      channel.onClose = (code, reason) => settle(reject, lost(code, reason, code === goingAway));
-      channel.onMessage = (text) => {
+      made.onClose = (code, reason) => settle(reject, lost(code, reason, code === goingAway));
+      made.onMessage = (text) => {
         try {
           const opened = openedOf(text);
-          this.#attach(channel, opened);
+          attach(made, opened);
           settle(resolve, opened);
         } catch (error) {
           turnAway(error);
         }
       };
-      channel.send(messageOf({ id: 0, method: "session.open", params }));
+      off = onAbort(signal, () => turnAway(new ExecutorError("internal", "cannot open a session: it takes too long")));
+      if (!signal.aborted) made.send(messageOf({ id: 0, method: "session.open", params }));
     });
   }
 
-  #attach(channel, { resume, received = 0 }) {
-    if (this.ended) throw lost(normal, "");
-    if (this.#resume !== undefined) this.#acknowledge(received);
-    this.#resume = resume;
-    this.#channel = channel;
-    this.heard = true;
-    channel.onMessage = (text) => this.#take(text);
-    channel.onClose = (code, reason) => this.#broken(code, reason);
-    channel.hold(this.#busy);
-    for (const text of this.#kept) channel.send(text);
+  function attach(made, opened) {
+    if (link.ended) throw lost(normal, "");
+    if (resume !== undefined) acknowledge(opened.received ?? 0);
+    resume = opened.resume;
+    channel = made;
+    link.heard = true;
+    channel.onMessage = take;
+    channel.onClose = broken;
+    channel.hold(busy);
+    for (const text of kept) channel.send(text);
   }
 
-  send(text) {
-    if (this.ended) return;
-    if (this.#resume !== undefined) this.#kept.push(text);
-    this.#channel?.send(text);
+  // leave closes the channel, if there is one, and hears nothing more of it.
+  function leave(code, reason) {
+    const left = channel;
+    channel = undefined;
+    if (left === undefined) return false;
+    silence(left).close(code, reason);
+    return true;
   }
 
-  /** Whether the session keeps the process alive. */
-  hold(busy) {
-    this.#busy = busy;
-    this.#channel?.hold(busy);
-  }
-
-  /** Ends the session; the service cancels what runs. */
-  close() {
-    if (this.ended) return;
-    this.hold(true); // until the service has closed too
-    this.#closing.abort(new Error("the session was closed"));
-    if (this.#channel === undefined) this.#end(normal, "");
-    else this.#channel.close(normal);
-  }
-
-  /** Ends the session because of a fault of the service. */
-  fault(reason) {
-    const channel = this.#leave();
-    channel?.close(badMessage, "that was no message of the protocol");
-    this.#end(badMessage, reason);
-  }
-
-  /** Gives up the connection, and makes another. */
-  abandon(reason) {
-    const channel = this.#leave();
-    channel?.close(goingAway, reason);
-    if (channel !== undefined) this.#broken(1006, reason);
-  }
-
-  // Nothing more is heard of the channel that is left.
-  #leave() {
-    const channel = this.#channel;
-    this.#channel = undefined;
-    if (channel !== undefined) Object.assign(channel, { onMessage() {}, onClose() {} });
-    return channel;
-  }
-
-  #take(text) {
-    this.heard = true;
+  function take(text) {
+    link.heard = true;
     let message;
     try {
       message = parse(text);
-      if (message === null || typeof message !== "object" || message.jsonrpc !== "2.0") throw new TypeError("that is no message");
-      if (message.method === "session.ack") return this.#acknowledge(message.params.received);
+      if (message?.jsonrpc !== "2.0") throw new TypeError("that is no message");
+      if (message.method === "session.ack") return acknowledge(message.params.received);
     } catch (error) {
-      return this.fault(`the service sent what is no ${error instanceof SyntaxError ? "JSON" : "message"}`);
+      return link.fault(`the service sent what is no ${error instanceof SyntaxError ? "JSON" : "message"}`);
     }
-    this.#count(text);
-    this.onMessage(message);
+    count(text);
+    link.onMessage(message);
   }
 
-  #count(text) {
-    if (this.#resume === undefined) return;
-    this.#received++;
-    this.#length += text.length;
-    if (++this.#unsaid < ackMessages && this.#length < ackLength) return;
-    this.#unsaid = this.#length = 0;
-    this.#channel?.send(messageOf({ method: "session.ack", params: { received: this.#received } }));
+  function count(text) {
+    if (resume === undefined) return;
+    received++;
+    length += text.length;
+    if (++unsaid < ackMessages && length < ackLength) return;
+    unsaid = length = 0;
+    channel?.send(messageOf({ method: "session.ack", params: { received } }));
   }
 
-  #acknowledge(received) {
-    const more = received - this.#acknowledged;
-    if (!Number.isSafeInteger(received) || more > this.#kept.length) throw new TypeError("that many were not sent");
+  function acknowledge(all) {
+    const more = all - acknowledged;
+    if (!Number.isSafeInteger(all) || more > kept.length) throw new TypeError("that many were not sent");
     if (more <= 0) return;
-    this.#kept.splice(0, more);
-    this.#acknowledged = received;
+    kept.splice(0, more);
+    acknowledged = all;
   }
 
-  #broken(code, reason) {
-    this.#channel = undefined;
-    const over = this.#closing.signal.aborted || (this.draining && code === goingAway);
-    if (this.#resume === undefined || over || !unmeant.includes(code)) this.#end(code, reason);
-    else this.#again(code, reason);
+  function broken(code, reason) {
+    channel = undefined;
+    const over = closing.signal.aborted || (link.draining && code === goingAway);
+    if (resume === undefined || over || !unmeant.includes(code)) end(code, reason);
+    else again(code, reason);
   }
 
-  async #again(code, reason) {
-    const until = Date.now() + this.#resume.windowMs;
-    for (let attempt = 0; !this.ended; attempt++) {
-      const signal = AbortSignal.any([AbortSignal.timeout(Math.max(1, until - Date.now())), this.#closing.signal]);
+  async function again(code, reason) {
+    const until = Date.now() + resume.windowMs;
+    for (let attempt = 0; !link.ended; attempt++) {
+      const signal = AbortSignal.any([AbortSignal.timeout(Math.max(1, until - Date.now())), closing.signal]);
       try {
-        await this.#connect({ client: this.#client, resume: this.#resume.token, received: this.#received }, signal);
+        await connect({ client, resume: resume.token, received }, signal);
         return;
       } catch (error) {
-        if (final.includes(error.type) || signal.aborted) return this.#end(code, reason);
+        if (final.includes(error.type) || signal.aborted) return end(code, reason);
       }
-      await pause(attempt, this.#closing.signal);
+      await pause(attempt, closing.signal);
     }
   }
 
-  #end(code, reason) {
-    if (this.ended) return;
-    this.ended = true;
-    this.#kept = [];
-    this.onEnd({ code, reason });
+  function end(code, reason) {
+    if (link.ended) return;
+    link.ended = true;
+    kept = [];
+    link.onEnd({ code, reason });
   }
+
+  return link;
 }
+
+// silence has nothing more heard of a channel.
+const silence = (channel) => Object.assign(channel, { onMessage() {}, onClose() {} });
 
 /** Where a connection ended, as the error of everything that was under way. */
 export function lost(code, reason, stopping = false) {

@@ -2,7 +2,7 @@
 
 import { ExecutorError, refusal } from "./errors.js";
 import { Execution } from "./execution.js";
-import { Link, lost, messageOf } from "./link.js";
+import { linkOf, lost, messageOf } from "./link.js";
 
 const goingAway = 1001;
 
@@ -21,7 +21,7 @@ export class Session {
 
   /** Opens a session on channels that open(signal) makes. settings are the checked options of the executor. */
   static async open(open, settings, signal) {
-    const session = new Session(new Link(open, settings.client), settings);
+    const session = new Session(linkOf(open, settings.client), settings);
     try {
       session.opened = await session.#link.start(signal);
       return session;

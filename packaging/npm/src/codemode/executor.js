@@ -1,6 +1,7 @@
 // CodemodeExecutor: an executor of the dialect of @cloudflare/codemode over any executor that speaks this package's own.
 
 import { RemoteExecutor } from "../executor.js";
+import { newName } from "../wait.js";
 import { hostName, moduleOf } from "./harness.js";
 import { hostOf } from "./host.js";
 import { limitResult } from "./limit.js";
@@ -55,7 +56,7 @@ export class CodemodeExecutor {
   }
 
   async #run(plan) {
-    const mark = markOf();
+    const mark = newName();
     const request = {
       code: moduleOf({ ...plan, mark }),
       form: "module",
@@ -128,5 +129,3 @@ function outboundOf(outbound) {
   if (typeof outbound.fetch === "function") return (request) => outbound.fetch(request);
   throw new TypeError("globalOutbound is null, a function, or has one named fetch");
 }
-
-const markOf = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -18,15 +18,13 @@ export function frame(opcode, payload, mask) {
   return bytes;
 }
 
-/** A fault of the peer, with the code to close with. */
-export class FrameFault extends Error {
-  constructor(code, message) {
-    super(message);
-    this.code = code;
-  }
+// A fault of the peer, with the code to close with.
+function fault(code, message) {
+  throw Object.assign(new Error(message), { code });
 }
 
 function joined(pieces, length) {
+  if (pieces.length === 1) return pieces[0];
   const whole = new Uint8Array(length);
   let at = 0;
   for (const piece of pieces) {
@@ -36,92 +34,64 @@ function joined(pieces, length) {
   return whole;
 }
 
-/** Puts frames together from the pieces that arrive. Text comes as a string, all else as bytes. */
-export class FrameReader {
-  #most;
-  #decode;
-  #pieces = [];
-  #have = 0;
-  #need = 2;
-  #fragments = [];
-  #begun = false;
-  #size = 0;
+/**
+ * Puts frames together from the pieces that arrive: read(bytes) gives each whole message and control frame as {opcode, body},
+ * text as a string and all else as bytes. It throws a fault of the peer as an Error with the code to close with.
+ * maxMessageBytes bounds one message, of however many frames. decode gives the text of UTF-8, undefined for what is none.
+ */
+export function frameReader(maxMessageBytes, decode) {
+  let pieces = [];
+  let have = 0; // bytes in them
+  let need = 2; // to go on: of a head or of a whole frame, so that a long one is put together once
+  let fragments = [];
+  let size = 0; // of those
+  let begun = false;
 
-  /** maxMessageBytes bounds one message, of however many frames. decode gives the text of UTF-8, undefined for what is none. */
-  constructor(maxMessageBytes, decode) {
-    this.#most = maxMessageBytes;
-    this.#decode = decode;
-  }
-
-  /** Takes what arrived, and gives each whole message and control frame as {opcode, body}. Throws a FrameFault. */
-  *read(bytes) {
-    this.#pieces.push(bytes);
-    this.#have += bytes.length;
-    while (this.#have >= this.#need) {
-      const head = this.#peek();
-      const size = this.#sizeOf(head);
-      if (size === undefined) continue; // #need has grown to the whole head
-      if (this.#have < size.head + size.body) {
-        this.#need = size.head + size.body;
-        return;
-      }
-      const whole = this.#join();
-      const body = whole.subarray(size.head, size.head + size.body);
-      this.#pieces = whole.length === size.head + size.body ? [] : [whole.subarray(size.head + size.body)];
-      this.#have = whole.length - size.head - size.body;
-      this.#need = 2;
-      const message = this.#take(whole[0], body);
-      if (message !== undefined) yield message;
-    }
-  }
-
-  #join() {
-    if (this.#pieces.length > 1) this.#pieces = [joined(this.#pieces, this.#have)];
-    return this.#pieces[0];
-  }
-
-  // #peek gives the first bytes, without putting a long message together each time that some of it arrives.
-  #peek() {
-    return this.#pieces[0].length >= Math.min(this.#have, 10) ? this.#pieces[0] : this.#join();
-  }
-
-  #sizeOf(bytes) {
+  function sizeOf(bytes) {
     const short = bytes[1] & 0x7f;
-    const head = short < 126 ? 2 : short === 126 ? 4 : 10;
-    if (this.#have < head) {
-      this.#need = head;
-      return undefined;
-    }
-    if (bytes[1] & 0x80) throw new FrameFault(1002, "a server does not mask");
+    need = short < 126 ? 2 : short === 126 ? 4 : 10;
+    if (have < need) return 0;
+    if (bytes[1] & 0x80) fault(1002, "a server does not mask");
     const view = new DataView(bytes.buffer, bytes.byteOffset);
     const body = short < 126 ? short : short === 126 ? view.getUint16(2) : Number(view.getBigUint64(2));
-    if (body + this.#size > this.#most) throw new FrameFault(1009, `a message has more than ${this.#most} bytes`);
-    return { head, body };
+    if (body + size > maxMessageBytes) fault(1009, `a message has more than ${maxMessageBytes} bytes`);
+    need += body;
+    return body;
   }
 
-  #take(first, body) {
+  function messageOf(first, body) {
     const opcode = first & 0x0f;
-    const final = (first & 0x80) !== 0;
-    if (first & 0x70) throw new FrameFault(1002, "no extension was agreed on");
+    const final = first >= 0x80;
+    if (first & 0x70) fault(1002, "no extension was agreed on");
     if (opcode >= 8) {
-      if (!final || body.length > maxControlBytes || opcode > 10) throw new FrameFault(1002, "that is no control frame");
+      if (!final || body.length > maxControlBytes || opcode > 10) fault(1002, "that is no control frame");
       return { opcode, body };
     }
-    if (opcode === 2) throw new FrameFault(1003, "messages are text");
-    if (opcode > 1 || (opcode === 1) === this.#begun) throw new FrameFault(1002, "fragments are out of order");
-    if (body.length > 0) this.#fragments.push(body);
-    this.#size += body.length;
-    this.#begun = !final;
-    if (!final) return undefined;
-    const text = this.#text();
-    this.#fragments = [];
-    this.#size = 0;
+    if (opcode === 2) fault(1003, "messages are text");
+    if (opcode > 1 || (opcode === 1) === begun) fault(1002, "fragments are out of order");
+    if (body.length > 0) fragments.push(body);
+    size += body.length;
+    begun = !final;
+    if (begun) return undefined;
+    const text = decode(joined(fragments, size)) ?? fault(1007, "a text message is not UTF-8");
+    fragments = [];
+    size = 0;
     return { opcode: 1, body: text };
   }
 
-  #text() {
-    const text = this.#decode(this.#fragments.length === 1 ? this.#fragments[0] : joined(this.#fragments, this.#size));
-    if (text === undefined) throw new FrameFault(1007, "a text message is not UTF-8");
-    return text;
-  }
+  return function* (bytes) {
+    pieces.push(bytes);
+    have += bytes.length;
+    while (have >= need) {
+      const whole = joined(pieces, have);
+      pieces = [whole];
+      const body = sizeOf(whole);
+      if (have < need) return;
+      const message = messageOf(whole[0], whole.subarray(need - body, need));
+      pieces = have > need ? [whole.subarray(need)] : [];
+      have -= need;
+      need = 2;
+      if (message !== undefined) yield message;
+    }
+  };
 }

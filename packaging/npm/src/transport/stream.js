@@ -1,8 +1,9 @@
 // A WebSocket (RFC 6455) over a socket of Node's, which Deno and Bun have too: it reaches unix sockets, sends a token, and
 // shows why a handshake was refused, none of which the WebSocket of those runtimes does. It offers no extension.
 
+import { onAbort } from "../wait.js";
 import { refusalOf } from "./handshake.js";
-import { frame, FrameReader, maxControlBytes } from "./frames.js";
+import { frame, frameReader, maxControlBytes } from "./frames.js";
 import { subprotocol, unreachable } from "./index.js";
 
 const accepted = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; // RFC 6455, section 1.3
@@ -22,30 +23,28 @@ const load = async (name) => builtin(name) ?? import(name);
 export async function openStream(address, { token, tls, maxMessageBytes }, signal) {
   const [net, secure, crypto, buffers] = await Promise.all(["node:net", "node:tls", "node:crypto", "node:buffer"].map(load));
   const socket = dial(address, net, secure, tls);
-  const abort = () => socket.destroy(new Error("it takes too long"));
-  signal.addEventListener("abort", abort);
-  if (signal.aborted) abort();
+  const off = onAbort(signal, () => socket.destroy(new Error("it takes too long")));
   try {
     const key = crypto.randomBytes(16).toString("base64");
     socket.write(requestText(address, key, token));
-    const { status, headers, rest, body } = await readHead(socket);
-    if (status !== 101) throw refusalOf(status, await body());
+    const { status, headers, body } = await answerOf(socket);
+    if (status !== 101) throw refusalOf(status, body);
     const expected = crypto.createHash("sha1").update(key + accepted).digest("base64");
     if (headers["sec-websocket-accept"] !== expected || headers["sec-websocket-protocol"] !== subprotocol) {
       throw new Error(`it does not speak ${subprotocol}`);
     }
-    return channelOver(socket, rest, new FrameReader(maxMessageBytes, decoderOf(buffers)), () => crypto.randomBytes(4));
+    return channelOver(socket, Uint8Array.from(body, (unit) => unit.charCodeAt(0)), frameReader(maxMessageBytes, decoderOf(buffers)), () => crypto.randomBytes(4));
   } catch (error) {
     socket.destroy();
     throw error.name === "ExecutorError" ? error : unreachable(address, error.message || error.code);
   } finally {
-    signal.removeEventListener("abort", abort);
+    off();
   }
 }
 
 function dial({ path, url }, net, secure, tls) {
   const socket = connect(path, url, net, secure, tls);
-  socket.on("error", () => {}); // readHead and the channel hear of it by "close"
+  socket.on("error", () => {}); // answerOf and the channel hear of it by "close"
   socket.setNoDelay?.(true);
   return socket;
 }
@@ -72,54 +71,52 @@ function requestText({ url }, key, token) {
   return head.join("\r\n") + "\r\n\r\n";
 }
 
-/** Reads the answer up to its body. rest is what came after it; body() reads on to the end, within a bound. */
-function readHead(socket) {
+/**
+ * Reads the answer to the handshake as latin1. The body is what came after the head; of a refusal it is its JSON, however its
+ * length is told: it ends where the braces do, or with the connection, or at a bound.
+ */
+function answerOf(socket) {
   return new Promise((resolve, reject) => {
     let text = "";
-    let cause;
-    const onError = (error) => (cause = error);
-    const onClose = () => reject(cause ?? new Error("the connection ended"));
-    const onData = (bytes) => {
-      text += bytes.toString("latin1");
-      const end = text.indexOf("\r\n\r\n");
-      if (end < 0) return text.length > maxHeadBytes ? reject(new Error("its answer has no end")) : undefined;
+    let cause = new Error("the connection ended");
+    const settle = (done, value) => {
       socket.pause();
-      for (const [event, listener] of listeners) socket.off(event, listener);
-      const rest = Uint8Array.from(text.slice(end + 4), (unit) => unit.charCodeAt(0));
-      resolve({ ...headOf(text.slice(0, end)), rest, body: () => readBody(socket, text.slice(end + 4)) });
+      for (const [event, listener] of Object.entries(listeners)) socket.off(event, listener);
+      done(value);
     };
-    const listeners = [["data", onData], ["error", onError], ["close", onClose]];
-    for (const [event, listener] of listeners) socket.on(event, listener);
+    const read = (ended) => {
+      const end = text.indexOf("\r\n\r\n");
+      if (end < 0) return ended ? settle(reject, cause) : text.length > maxHeadBytes && settle(reject, new Error("its answer has no end"));
+      const head = headOf(text.slice(0, end));
+      const body = text.slice(end + 4);
+      if (head.status === 101) return settle(resolve, { ...head, body });
+      const json = body.slice(body.indexOf("{"), body.lastIndexOf("}") + 1);
+      if (ended || body.length > maxRefusalBytes || isJson(json)) settle(resolve, { ...head, body: json });
+    };
+    const listeners = {
+      data: (bytes) => {
+        text += bytes.toString("latin1");
+        read(false);
+      },
+      error: (error) => (cause = error),
+      close: () => read(true),
+    };
+    for (const [event, listener] of Object.entries(listeners)) socket.on(event, listener);
   });
+}
+
+function isJson(text) {
+  try {
+    return text !== "" && JSON.parse(text) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 function headOf(text) {
   const [first, ...fields] = text.split("\r\n");
-  const headers = { __proto__: null };
-  for (const field of fields) headers[field.slice(0, field.indexOf(":")).toLowerCase()] = field.slice(field.indexOf(":") + 1).trim();
-  return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(first)?.[1]), headers };
-}
-
-// readBody takes the JSON of a refusal, however its length is told: it ends where the braces do, or with the connection.
-function readBody(socket, begun) {
-  return new Promise((resolve) => {
-    let text = begun;
-    const json = () => text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1);
-    const whole = () => {
-      try {
-        return JSON.parse(json()) !== undefined;
-      } catch {
-        return text.length > maxRefusalBytes;
-      }
-    };
-    if (whole()) return resolve(json());
-    socket.on("data", (bytes) => {
-      text += bytes.toString("latin1");
-      if (whole()) resolve(json());
-    });
-    socket.on("close", () => resolve(json()));
-    socket.resume();
-  });
+  const pairs = fields.map((field) => [field.slice(0, field.indexOf(":")).toLowerCase(), field.slice(field.indexOf(":") + 1).trim()]);
+  return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(first)?.[1]), headers: Object.fromEntries(pairs) };
 }
 
 // decoderOf is TextDecoder by the ways of Node, which are faster, most of all for what is ASCII, as bytes in base64 are.
@@ -129,7 +126,7 @@ const decoderOf = ({ Buffer, isAscii, isUtf8 }) => (bytes) => {
   return isUtf8(buffer) ? buffer.utf8Slice() : undefined;
 };
 
-function channelOver(socket, rest, reader, makeMask) {
+function channelOver(socket, rest, read, makeMask) {
   let open = true;
   let closing = false;
   let told; // why it ended: what was said first
@@ -150,7 +147,7 @@ function channelOver(socket, rest, reader, makeMask) {
   };
   const take = (bytes) => {
     try {
-      for (const { opcode, body } of reader.read(bytes)) handle(opcode, body);
+      for (const { opcode, body } of read(bytes)) handle(opcode, body);
     } catch (fault) {
       told ??= [fault.code ?? 1002, fault.message];
       channel.close(...told);

@@ -1,5 +1,6 @@
 // A WebSocket of the runtime, or one that the caller gives.
 
+import { onAbort } from "../wait.js";
 import { subprotocol, unreachable } from "./index.js";
 
 /** Opens new WebSocket(url). A class that is not of the web may take a third argument with headers, as ws has it. */
@@ -12,21 +13,20 @@ export function openSocket(WebSocket, address, token, signal) {
 function opened(socket, address, signal) {
   return new Promise((resolve, reject) => {
     const channel = channelOf(socket);
-    const fail = (why) => {
-      signal.removeEventListener("abort", aborted);
-      reject(unreachable(address, why));
-    };
-    const aborted = () => {
+    const fail = (why) => reject(unreachable(address, why));
+    const refuse = (why) => {
       socket.close();
-      fail("it takes too long");
+      fail(why);
     };
-    signal.addEventListener("abort", aborted);
-    channel.onClose = (code, reason) => fail(reason || `the handshake failed (${code})`);
+    const off = onAbort(signal, () => refuse("it takes too long"));
+    channel.onClose = (code, reason) => {
+      off();
+      fail(reason || `the handshake failed (${code})`);
+    };
     socket.addEventListener("open", () => {
-      signal.removeEventListener("abort", aborted);
-      if (socket.protocol === subprotocol) return resolve(channel);
-      socket.close();
-      fail(`it does not speak ${subprotocol}`);
+      off();
+      if (socket.protocol === subprotocol) resolve(channel);
+      else refuse(`it does not speak ${subprotocol}`);
     });
   });
 }

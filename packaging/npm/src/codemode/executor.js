@@ -12,7 +12,6 @@ const usualTimeoutMs = 60_000;
 const timedOut = "Execution timed out";
 /** Endings of a program that did not come to an end in its time. What can never settle would wait for that. */
 const timeouts = ["cpu_timeout", "wall_timeout", "total_timeout", "deadlock"];
-const ownOptions = ["executor", "timeout", "modules", "globalOutbound", "limits", "maxResultChars"];
 
 /** What the dialect does not bound is bounded by the service's maxima. */
 const wide = {
@@ -22,7 +21,7 @@ const wide = {
 
 export class CodemodeExecutor {
   #executor;
-  #owned = false;
+  #own; // the executor that this one made
   #limits;
   #modules;
   #fetch;
@@ -30,19 +29,15 @@ export class CodemodeExecutor {
 
   constructor(executorOrOptions) {
     const options = typeof executorOrOptions?.execute === "function" ? { executor: executorOrOptions } : { ...executorOrOptions };
-    const { timeout = usualTimeoutMs, modules = {}, globalOutbound, limits, maxResultChars } = options;
+    const { executor, timeout = usualTimeoutMs, modules = {}, globalOutbound, limits, maxResultChars, ...remote } = options;
     const ms = Math.max(1, Math.ceil(timeout));
     if (!Number.isSafeInteger(ms)) throw new TypeError("timeout is a number of milliseconds");
+    if (maxResultChars !== undefined && !(maxResultChars > 0)) throw new TypeError("maxResultChars is a number of characters");
     this.#limits = { ...wide, cpuMs: ms, wallMs: ms, totalMs: ms, ...limits };
     this.#modules = modulesOf(modules);
     this.#fetch = outboundOf(globalOutbound ?? null);
-    if (maxResultChars !== undefined && !(maxResultChars > 0)) throw new TypeError("maxResultChars is a number of characters");
     this.#maxResultChars = maxResultChars;
-    this.#executor = options.executor;
-    if (this.#executor === undefined) {
-      this.#executor = new RemoteExecutor(Object.fromEntries(Object.entries(options).filter(([key]) => !ownOptions.includes(key))));
-      this.#owned = true;
-    }
+    this.#executor = executor ?? (this.#own = new RemoteExecutor(remote));
   }
 
   /** Runs code with providers in the sandbox; see the type declarations. It never rejects. */
@@ -51,7 +46,7 @@ export class CodemodeExecutor {
       const plan = planOf(code, providersOrFns, options?.connectors ?? []);
       return typeof plan === "string" ? { result: undefined, error: plan } : await this.#run(plan);
     } catch (error) {
-      return failed(error);
+      return { result: undefined, error: messageOf(error), logs: linesOf(error?.logs ?? []) };
     }
   }
 
@@ -63,20 +58,17 @@ export class CodemodeExecutor {
       name: "program.js",
       modules: this.#modules,
       limits: this.#limits,
-      providers: { [hostName]: hostOf({ ...plan, connectors: new Map(plan.connectors.map(({ name, binding }) => [name, binding])), mark }) },
+      providers: { [hostName]: hostOf({ ...plan, mark }) },
     };
     if (this.#fetch !== undefined) request.fetch = this.#fetch;
-    const { value, logs } = await this.#executor.execute(request);
-    return "error" in value ? { result: undefined, error: value.error, logs: linesOf(logs) } : { result: this.#limited(value.value), logs: linesOf(logs) };
-  }
-
-  #limited(result) {
-    return this.#maxResultChars === undefined ? result : limitResult(result, this.#maxResultChars);
+    const { value: { error, value }, logs } = await this.#executor.execute(request);
+    if (error !== undefined) return { result: undefined, error, logs: linesOf(logs) };
+    return { result: this.#maxResultChars === undefined ? value : limitResult(value, this.#maxResultChars), logs: linesOf(logs) };
   }
 
   /** Ends the connection of an executor that this one made. */
   async close() {
-    if (this.#owned) await this.#executor.close();
+    await this.#own?.close();
   }
 }
 
@@ -99,17 +91,13 @@ function recordOf(fns) {
   return { name: "codemode", fns: fns ?? {} };
 }
 
-function failed(error) {
-  const logs = linesOf(error?.logs ?? []);
-  if (timeouts.includes(error?.type)) return { result: undefined, error: timedOut, logs };
-  return { result: undefined, error: messageOf(error), logs };
-}
-
 function messageOf(error) {
+  const { type } = error ?? {};
+  if (timeouts.includes(type)) return timedOut;
   const message = String(error?.message ?? error) || "the execution failed";
-  if (error?.type === "syntax") return `SyntaxError: ${message}`;
+  if (type === "syntax") return `SyntaxError: ${message}`;
   // The program's value is in an object of the harness.
-  return error?.type === "result_unserializable" ? message.replace("(at result.value", "(at result") : message;
+  return type === "result_unserializable" ? message.replace("(at result.value", "(at result") : message;
 }
 
 /** The lines of the dialect among those of the service: the harness prints at level debug, and nothing else does. */
@@ -118,9 +106,8 @@ function linesOf(logs) {
 }
 
 function modulesOf(sources) {
-  const modules = {};
-  for (const [name, source] of Object.entries(sources)) if (name !== "executor.js") modules[name] = { source };
-  return modules;
+  const { "executor.js": _, ...others } = sources;
+  return Object.fromEntries(Object.entries(others).map(([name, source]) => [name, { source }]));
 }
 
 function outboundOf(outbound) {

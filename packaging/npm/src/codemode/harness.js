@@ -12,17 +12,14 @@ export const hostName = "codemodeHost";
  */
 export function moduleOf({ code, providers, connectors, mark }) {
   const run = `$${mark}`;
-  const constants = [
-    ...providers.map(({ name }) => `const ${name} = ${run}.tools(${JSON.stringify(name)});`),
-    ...connectors.map(({ name }) => `const ${name} = ${run}.connector(${JSON.stringify(name)});`),
-    ...providers.map(({ prelude }) => prelude ?? "").filter((prelude) => prelude !== ""),
-  ];
   const statements = unreadable(code);
   const names = [...providers, ...connectors].map(({ name }) => name);
+  const constants = names.map((name, i) => `const ${name} = ${run}.${i < providers.length ? "tools" : "connector"}(${JSON.stringify(name)});`);
+  const preludes = providers.map(({ prelude }) => prelude).filter(Boolean);
   const quoted = [statements, ...names].map((text) => JSON.stringify(text)).join(", ");
   return `const ${run} = (${harness})("${mark}");
 export default () => ${run}.run(async () => {
-${constants.join("\n")}
+${[...constants, ...preludes].join("\n")}
 return (
 ${statements === undefined ? code : `() => ${run}.compile(${quoted})(${names.join(", ")})`}
 );

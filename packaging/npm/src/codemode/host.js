@@ -5,39 +5,28 @@ import { isError } from "../values/encode.js";
 /** The pause of the dialect's durable runtime: a program dies of an error with this message. */
 const pause = "__CODEMODE_PAUSE__";
 
-const messageOf = (thrown) => String(isError(thrown) ? thrown.message : thrown);
-
-/** The functions that the harness calls: tools is a Map of Maps of functions, connectors a Map of bindings. */
+/** The functions that the harness calls: tools is a Map of Maps of functions, connectors are as execute is given them. */
 export function hostOf({ tools, connectors, mark }) {
   return {
-    call: (provider, name, text, bytes) => {
+    call: answering(async (provider, name, text, bytes) => {
       const tool = tools.get(provider)?.get(name);
-      return typeof tool === "function" ? callTool(tool, read(text, bytes, mark), mark) : ["error", `Tool "${name}" not found`];
-    },
-    connect: (connector, method, value) => callConnector(connectors.get(connector), method, value),
+      if (typeof tool !== "function") throw `Tool "${name}" not found`;
+      const found = [];
+      const answer = JSON.stringify(await tool(...read(text, bytes, mark)), writer(found, mark));
+      return answer === undefined ? ["value", undefined] : ["json", answer, found];
+    }),
+    connect: answering(async (connector, method, args) => {
+      const { binding } = connectors.find(({ name }) => name === connector);
+      const value = await binding.callTool(method, args);
+      const control = value?.__codemode_control__;
+      if (control === "pause") throw pause;
+      if (control === "error") throw value.message;
+      return ["value", value];
+    }),
   };
 }
 
-async function callTool(tool, args, mark) {
-  try {
-    const bytes = [];
-    const text = JSON.stringify(await tool(...args), writer(bytes, mark));
-    return text === undefined ? ["value", undefined] : ["json", text, bytes];
-  } catch (thrown) {
-    return ["error", messageOf(thrown)];
-  }
-}
-
-async function callConnector(binding, method, args) {
-  try {
-    const value = await binding.callTool(method, args);
-    const control = value?.__codemode_control__;
-    if (control === "pause") return ["error", pause];
-    return control === "error" ? ["error", String(value.message)] : ["value", value];
-  } catch (thrown) {
-    return ["error", messageOf(thrown)];
-  }
-}
+const answering = (run) => (...args) => run(...args).catch((thrown) => ["error", String(isError(thrown) ? thrown.message : thrown)]);
 
 function read(text, bytes, mark) {
   const marked = (value) => value !== null && typeof value === "object" && Number.isInteger(value[mark]);

@@ -24,7 +24,14 @@ type (
 	Provider = executor.Provider
 	Tool     = executor.Tool
 	Fetch    = executor.Fetch
+
+	Retainer = executor.Retainer
+	Handles  = executor.Handles
+	Handle   = executor.Handle
 )
+
+// NewHandles makes the handles in values callable; see ipc/executor.
+func NewHandles(r Retainer, host Request) *Handles { return executor.NewHandles(r, host) }
 
 // Func makes a Tool of a Go function; see ipc/executor.
 func Func(f any) Tool { return executor.Func(f) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -342,4 +343,79 @@ func TestManyAtOnce(t *testing.T) {
 		}
 	}
 	wg.Wait()
+}
+
+// TestClientCallsHandles has handles of the Go client called at a real service, and collected there.
+func TestClientCallsHandles(t *testing.T) {
+	const many = 10_000
+	wait, begun := started(untilCancelled)
+	keeps := func(o *protocol.Outcome, handles int) (*protocol.Outcome, error) {
+		o.Retained = &protocol.Retained{ID: "k", Handles: uint64(handles), IdleMs: 60_000, TTLMs: 60_000}
+		return o, nil
+	}
+	exec := &keeper{
+		script: script{"keep": func(context.Context, executor.Request) (*protocol.Outcome, error) {
+			return keeps(returned(protocol.Value(`[{"@handle":"k.1"},{"@handle":"k.2"},{"@handle":"k.3"}]`)), 3)
+		}},
+		handles: map[string]func(context.Context, executor.Invocation) (*protocol.Outcome, error){
+			"k.1": func(ctx context.Context, i executor.Invocation) (*protocol.Outcome, error) {
+				o, _ := asExecution(callsTwice)(ctx, i)
+				return keeps(o, 0)
+			},
+			"k.2": asExecution(wait),
+			"k.3": func(ctx context.Context, i executor.Invocation) (*protocol.Outcome, error) {
+				o, _ := sayArgs(ctx, i)
+				return keeps(o, len(i.Args))
+			},
+		},
+	}
+	r := serve(t, exec, Config{})
+	c := r.dial(t, true)
+	q := code("keep")
+	q.Retain = &protocol.Retain{}
+	o, err := c.Execute(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := executor.NewHandles(c, executor.Request{Call: func(_ context.Context, call executor.ToolCall) (protocol.Value, error) {
+		return protocol.Marshal(call.Call * 10)
+	}})
+	hs, err := set.In(o.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := make([]any, many)
+	for i := range args {
+		args[i] = protocol.Handle{ID: fmt.Sprint("k.", i+10)}
+	}
+	v, err := hs[2].Call(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made, err := set.In(v); err != nil || len(made) != many {
+		t.Fatalf("%d handles, %v", len(made), err)
+	}
+	for end := time.Now().Add(30 * time.Second); ; runtime.GC() {
+		exec.mu.Lock()
+		n := len(exec.released)
+		exec.mu.Unlock()
+		if n == many {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d handles were released", n, many)
+		}
+	}
+	o, err = hs[0].Invoke(t.Context(), protocol.HandleInvoke{})
+	if err != nil || string(o.Value) != "[10,20]" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-begun; cancel() }()
+	if _, err := hs[1].Call(ctx); !errors.Is(err, protocol.Cancelled) {
+		t.Errorf("cancelled with %v", err)
+	}
+	if _, err := hs[0].Call(t.Context()); !errors.Is(err, protocol.HandleUnknown) {
+		t.Errorf("after what ended it: %v", err)
+	}
 }

@@ -34,10 +34,12 @@ type Client struct {
 	connecting *attempt // nil while nobody connects
 	opened     protocol.SessionOpened
 	closed     bool
-	work       sync.WaitGroup // calls of Execute
+	work       sync.WaitGroup // calls of Execute and Invoke
+
+	memory memory // of what is retained
 }
 
-var _ executor.Executor = (*Client)(nil)
+var _ executor.Retainer = (*Client)(nil)
 
 // openTimeout bounds connecting and session.open together, where the caller's context does not.
 const openTimeout = 30 * time.Second
@@ -193,15 +195,21 @@ func (c *Client) Server() protocol.SessionOpened {
 	return c.opened
 }
 
-// enter counts a call of Execute.
-func (c *Client) enter() error {
+// enter counts a call of Execute or Invoke until leave is called. Its context ends with ctx, and when Close begins.
+func (c *Client) enter(ctx context.Context) (within context.Context, leave func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return protocol.Errorf(protocol.Draining, "the client is closed")
+		return nil, nil, protocol.Errorf(protocol.Draining, "the client is closed")
 	}
 	c.work.Add(1)
-	return nil
+	within, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })
+	return within, func() {
+		stop()
+		cancel(nil)
+		c.work.Done()
+	}, nil
 }
 
 // Close cancels what still runs and waits for it, for the tools that it called too, and ends the sessions.
@@ -216,6 +224,9 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	if s != nil {
 		s.retire()
+	}
+	for _, k := range c.memory.live() { // sessions that went on for what they retain
+		k.session.abandon("the client was closed")
 	}
 	c.sessions.Wait()
 	return nil

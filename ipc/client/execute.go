@@ -12,10 +12,11 @@ import (
 	"github.com/executord/executord/ipc/protocol"
 )
 
-// execution is one call of Execute.
+// execution is one call of Execute or Invoke.
 type execution struct {
 	id     string
 	req    *executor.Request
+	of     *retained       // what is called; nil for a program
 	ctx    context.Context // of its tool calls
 	cancel context.CancelCauseFunc
 	events events
@@ -37,16 +38,13 @@ func (c *Client) Execute(ctx context.Context, r executor.Request) (*protocol.Out
 	if r.Network == protocol.NetworkHost && r.Fetch == nil {
 		return nil, protocol.FieldError("network", "host needs a caller that answers fetch calls")
 	}
-	if err := c.enter(); err != nil {
+	ctx, leave, err := c.enter(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer c.work.Done()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })
-	defer stop()
+	defer leave()
 	if r.Execution == "" {
-		r.Execution = "x-" + rand.Text()
+		r.Execution = newID()
 	}
 	patience := time.Now().Add(c.opts.reconnect)
 	var pace backoff
@@ -59,7 +57,7 @@ func (c *Client) Execute(ctx context.Context, r executor.Request) (*protocol.Out
 		case err != nil:
 			return nil, cmp.Or(refusal, err)
 		}
-		o, refused, err := s.execute(ctx, &r)
+		o, refused, err := s.execute(ctx, protocol.MethodExecute, &r.Execute, &r, nil)
 		if !refused || again && time.Now().After(patience) {
 			return o, err
 		}
@@ -73,19 +71,22 @@ func (c *Client) Execute(ctx context.Context, r executor.Request) (*protocol.Out
 	}
 }
 
-// execute runs the program in this session. With refused the service has not accepted it, and another session may.
-func (s *session) execute(ctx context.Context, r *executor.Request) (o *protocol.Outcome, refused bool, err error) {
-	params, err := protocol.EncodeParams(&r.Execute)
+func newID() string { return "x-" + rand.Text() }
+
+// execute asks for an outcome in this session, by a method with these params: that of the program r, or of a call of what
+// is retained as k, with r as its host. With refused the service has not accepted it, and another session may.
+func (s *session) execute(ctx context.Context, method string, params any, r *executor.Request, k *retained) (o *protocol.Outcome, refused bool, err error) {
+	body, err := protocol.EncodeParams(params)
 	if err != nil {
 		return nil, false, protocol.Errorf(protocol.InvalidParams, "%s", err)
 	}
 	id, reply := s.request()
 	defer s.forget(id)
-	text := protocol.AppendRequest(nil, protocol.NumberID(id), protocol.MethodExecute, params)
+	text := protocol.AppendRequest(nil, protocol.NumberID(id), method, body)
 	if int64(len(text)) > s.opts.maxMessage {
 		return nil, false, protocol.FieldError("", "the request has %d bytes, more than %d", len(text), s.opts.maxMessage)
 	}
-	x, refused, err := s.begin(ctx, r)
+	x, refused, err := s.begin(ctx, r, k)
 	if err != nil {
 		return nil, refused, err
 	}
@@ -111,7 +112,7 @@ func (s *session) await(ctx context.Context, x *execution, reply <-chan protocol
 		case m := <-reply:
 			x.events.deliver(x.req)
 			s.awaitStarted(x)
-			o, err = s.answer(m)
+			o, err = s.answer(x, m)
 			return o, errors.Is(err, protocol.Draining), err
 		case <-leave:
 			leave = nil
@@ -132,14 +133,14 @@ func (s *session) lastAnswer(x *execution, reply <-chan protocol.Message) (o *pr
 	select {
 	case m := <-reply:
 		x.events.deliver(x.req)
-		o, err = s.answer(m)
+		o, err = s.answer(x, m)
 		return o, errors.Is(err, protocol.Draining), err
 	default:
 		return nil, s.refused, s.end
 	}
 }
 
-func (s *session) answer(m protocol.Message) (*protocol.Outcome, error) {
+func (s *session) answer(x *execution, m protocol.Message) (*protocol.Outcome, error) {
 	if m.Error != nil {
 		return nil, m.Error.Typed()
 	}
@@ -147,19 +148,23 @@ func (s *session) answer(m protocol.Message) (*protocol.Outcome, error) {
 	if err != nil {
 		return nil, protocol.Errorf(protocol.Internal, "the service sent an outcome that cannot be read: %s", err)
 	}
+	s.learn(x, o.Retained)
 	return o, nil
 }
 
 // begin makes the execution known to the reader. It is refused by a session that takes none any more.
-func (s *session) begin(ctx context.Context, r *executor.Request) (x *execution, refused bool, err error) {
-	x = &execution{id: r.Execution, req: r, calls: map[uint64]context.CancelCauseFunc{}}
+func (s *session) begin(ctx context.Context, r *executor.Request, k *retained) (x *execution, refused bool, err error) {
+	x = &execution{id: r.Execution, req: r, of: k, calls: map[uint64]context.CancelCauseFunc{}}
 	x.events.wake = make(chan struct{}, 1)
 	// Tools end with the execution, not with the caller's patience: a program that is being cancelled may still end well.
 	x.ctx, x.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.retired:
+	case k != nil && s.retained[k.id] != k:
+		x.cancel(nil)
+		return nil, false, s.client.memory.unknown(k.id)
+	case k == nil && s.retired:
 		x.cancel(nil)
 		return nil, true, protocol.Errorf(protocol.Draining, "the session takes no new executions")
 	case s.executions[x.id] != nil:
@@ -167,6 +172,10 @@ func (s *session) begin(ctx context.Context, r *executor.Request) (x *execution,
 		return nil, false, protocol.FieldError("execution", "%q is running", x.id)
 	}
 	s.executions[x.id] = x
+	if k != nil {
+		k.calls++
+		s.watch(k)
+	}
 	return x, false, nil
 }
 
@@ -176,6 +185,7 @@ func (s *session) finish(x *execution) {
 	defer s.mu.Unlock()
 	x.over = true
 	delete(s.executions, x.id)
+	s.invoked(x.of)
 	s.endIfDone()
 }
 

@@ -81,5 +81,5 @@ func WithCancelGrace(d time.Duration) Option { return func(o *options) { o.cance
 func WithReconnect(d time.Duration) Option { return func(o *options) { o.reconnect = d } }
 
 // WithMaxSessionAge has the client open another session at that age, for executions that begin then; those that run are
-// finished where they are. Without it only the service says when.
+// finished where they are, and those that are retained called there. Without it only the service says when.
 func WithMaxSessionAge(d time.Duration) Option { return func(o *options) { o.maxAge = d } }

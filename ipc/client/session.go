@@ -35,19 +35,20 @@ type session struct {
 	conn       *channel.Conn // nil while there is none
 	up         chan struct{} // closed while there is one
 	expires    time.Time     // zero for never
-	retired    bool          // it gets no new executions, and ends with the last
+	retired    bool          // it gets no new executions, and ends with the last, and with what is retained
 	draining   bool          // the service has said so
 	late       int           // answers of the reader that wait for room
 	lastID     uint64
 	pending    map[uint64]chan protocol.Message // requests without a response
 	executions map[string]*execution
+	retained   map[string]*retained
 }
 
 func newSession(c *Client, conn *channel.Conn, opened protocol.SessionOpened) *session {
 	s := &session{
 		client: c, opts: &c.opts, bounds: c.opts.bounds(), out: conn.Outbox(), tools: newTools(c.opts.maxTools),
 		ended: make(chan struct{}), up: make(chan struct{}),
-		pending: map[uint64]chan protocol.Message{}, executions: map[string]*execution{},
+		pending: map[uint64]chan protocol.Message{}, executions: map[string]*execution{}, retained: map[string]*retained{},
 	}
 	s.ctx, s.stop = context.WithCancel(c.ctx)
 	if opened.Resume != nil {
@@ -73,6 +74,7 @@ func (s *session) run(conn *channel.Conn) {
 	close(s.ended)
 	s.out.Close()
 	s.client.retire(s)
+	s.over()
 	s.tools.wait()
 }
 
@@ -185,7 +187,7 @@ func (s *session) retire() {
 
 // endIfDone is called with mu held.
 func (s *session) endIfDone() {
-	if !s.retired || len(s.executions) > 0 {
+	if !s.retired || len(s.executions) > 0 || len(s.retained) > 0 {
 		return
 	}
 	s.stop()

@@ -1,14 +1,14 @@
 // A recogniser of ECMAScript modules (ECMA-262, 2026): it finds where the statements of a text begin and end and what sort
-// they are, and builds no tree. It takes more than ECMAScript does: patterns and parameters are read as expressions, and any
-// operator may stand between any operands, since what is wrong with those an engine finds, whatever is written around them.
-// Where tokens, brackets and statements end, and what would be right in a function but not in a module (a return outside of
-// functions, names declared twice at the top), is exact.
+// they are, and builds no tree. It takes more than ECMAScript does: patterns and parameters are read as expressions, any
+// operator may stand between any operands, and any digits in a number, since what is wrong with those an engine finds,
+// whatever is written around them. Where tokens, brackets and statements end, and what would be right in a function but not
+// in a module (a return outside of functions, names declared twice at the top), is exact.
 
 const blank = /(?:\s+|\/\/.*|\/\*[^]*?\*\/)*/y;
 const punctuator = />>>=|\.\.\.|===|!==|\*\*=|<<=|>>=|>>>|&&=|\|\|=|\?\?=|=>|==|!=|<=|>=|&&|\|\||\?\?|\?\.(?!\d)|\+\+|--|[+\-*/%&|^]=|<<|>>|\*\*|[{}()[\];,<>+\-*/%&|^!~?:=.]/y;
 const escape = "\\\\u(?:[\\da-fA-F]{4}|\\{[\\da-fA-F]+\\})";
 const name = new RegExp(`#?(?:[$_\\p{ID_Start}]|${escape})(?:[$\\u200c\\u200d\\p{ID_Continue}]|${escape})*`, "yu");
-const number = /(?:0[xX][\da-fA-F]+(?:_[\da-fA-F]+)*n?|0[oO][0-7]+(?:_[0-7]+)*n?|0[bB][01]+(?:_[01]+)*n?|(?:0|[1-9]\d*(?:_\d+)*)n|(?:(?:0|[1-9]\d*(?:_\d+)*)(?:\.(?:\d+(?:_\d+)*)?)?|\.\d+(?:_\d+)*)(?:[eE][+-]?\d+(?:_\d+)*)?)(?![\w$\\\p{ID_Start}])/yu;
+const number = /(?:0[xob][\da-f_]+n?|(?!0[\d_])(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:e[+-]?\d[\d_]*)?n?)(?![\w$\\]|\p{ID_Start})/iyu;
 const string = /"[^"\\\n\r]*(?:\\(?:\r\n|[^])[^"\\\n\r]*)*"|'[^'\\\n\r]*(?:\\(?:\r\n|[^])[^'\\\n\r]*)*'/y;
 const regexp = /\/(?![*/])(?:[^/\\[\n\r\u2028\u2029]|\\[^\n\r\u2028\u2029]|\[(?:[^\]\\\n\r\u2028\u2029]|\\[^\n\r\u2028\u2029])*\])+\/[$\w]*/y;
 const kinds = Object.entries({ name, string, number, template: /`/y, punctuator, end: /$/y });
@@ -217,7 +217,7 @@ function isUsing() {
   return is("using") ? peek(named) : is("await") && peek(() => is("using") && named() && peek(named));
 }
 
-const isEnd = () => isOneOf(/^([)\]},;:]|in|of)?$/);
+const isEnd = () => isOneOf(/^[)\]},;:]?$/);
 
 function block() {
   need("{");

@@ -16,8 +16,10 @@ HOSTILE  ?= .
 SOAK     ?= 10m
 BOX      ?= nspawn
 ARCH     ?= amd64
+LANES    ?=
+MUTANTS  ?=
 
-.PHONY: help setup build build-faulty run test test-js lint format bench bench-peers fuzz hostile soak wpt package check-systemd check-container clean v8-info generate
+.PHONY: help setup build build-faulty run test test-js verify mutants lint format bench bench-peers fuzz hostile soak wpt package check-systemd check-container clean v8-info generate
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -39,16 +41,21 @@ run: build ## run a program with tools through a real worker process and print i
 	bin/executorctl run docs/examples/report.js --embedded --tools docs/examples/tools.json --input '{"minimum": 30}'
 
 test: build build-faulty ## run every test
-	$(GO) test -timeout 20m $$($(GO) list ./... | grep -v '/ipc/codemode$$')
-	@.ci/coverage ./ipc/codemode 90
+	$(GO) test -timeout 20m -coverprofile=bin/coverage.out ./...
 	$(GO) test -timeout 20m -race -short ./ipc/... ./daemon/... ./sandbox/v8 ./sandbox
 	@$(MAKE) --no-print-directory test-js
 
 test-js: build ## run the tests of packaging/npm on Node, Deno, Bun, workerd and, where there is one, Chromium (2 minutes)
 	cd packaging/npm && npm test --silent
 
-lint: setup ## check formatting, vet, staticcheck and that generated files are not committed
-	@.ci/lint
+verify: setup ## the gate, which is what CI runs: every lane of .ci/verify, make run and make test among them (LANES="maps errors" narrows it)
+	@.ci/verify $(LANES)
+
+lint: setup ## the lanes of the gate that only read the sources: format, vet and static analysis
+	@.ci/verify format vet vet-faulty static shell
+
+mutants: setup ## break one limit, mapping, bound or rule at a time, and see that a test notices (MUTANTS=pattern narrows it)
+	@.ci/mutants '$(MUTANTS)'
 
 format: setup ## format the Go sources
 	$(GO) tool gofumpt -w cmd daemon docs ipc man packaging sandbox systemd

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -8,10 +9,13 @@ import (
 
 const module = "github.com/executord/executord/"
 
-// imports gives the packages that pkg needs, directly or not, without those of its tests.
-func imports(t *testing.T, pattern string) map[string][]string {
+// dependencies are the packages of the module with what each needs, directly or not, without the needs of its tests. Those
+// of the worker are no packages without cgo.
+func dependencies(t *testing.T, cgo string) map[string][]string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, module+pattern).Output()
+	c := exec.Command("go", "list", "-e", "-f", `{{.ImportPath}} {{join .Deps " "}}`, module+"...")
+	c.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
+	out, err := c.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,13 +24,26 @@ func imports(t *testing.T, pattern string) map[string][]string {
 		f := strings.Fields(line)
 		deps[strings.TrimPrefix(f[0], module)] = f[1:]
 	}
-	if len(deps) == 0 {
-		t.Fatalf("no package matches %s", pattern)
-	}
 	return deps
 }
 
+// matching are the packages of a pattern, as "ipc/..." or "cmd/executord".
+func matching(t *testing.T, deps map[string][]string, pattern string) (packages []string) {
+	t.Helper()
+	folder, all := strings.CutSuffix(pattern, "/...")
+	for pkg := range deps {
+		if pkg == folder || all && strings.HasPrefix(pkg, folder+"/") {
+			packages = append(packages, pkg)
+		}
+	}
+	if len(packages) == 0 {
+		t.Fatalf("no package matches %s", pattern)
+	}
+	return packages
+}
+
 func TestImportArrows(t *testing.T) {
+	withCgo, pure := dependencies(t, "1"), dependencies(t, "0")
 	for _, c := range []struct{ from, never, why string }{
 		{"ipc/...", module + "daemon", "ipc is below the service"},
 		{"ipc/...", module + "sandbox", "ipc is below the sandbox"},
@@ -48,12 +65,12 @@ func TestImportArrows(t *testing.T) {
 		{"cmd/executor-worker", "github.com/gorilla/websocket", "a worker has no network"},
 	} {
 		t.Run(c.from+" never "+strings.TrimPrefix(c.never, module), func(t *testing.T) {
-			t.Setenv("CGO_ENABLED", "1")
+			all := withCgo
 			if c.never == "runtime/cgo" {
-				t.Setenv("CGO_ENABLED", "0")
+				all = pure
 			}
-			for pkg, deps := range imports(t, c.from) {
-				for _, d := range deps {
+			for _, pkg := range matching(t, all, c.from) {
+				for _, d := range all[pkg] {
 					if d == c.never || strings.HasPrefix(d, c.never+"/") {
 						t.Errorf("%s needs %s: %s", pkg, d, c.why)
 					}
@@ -64,7 +81,11 @@ func TestImportArrows(t *testing.T) {
 }
 
 func TestProtocolImportsOnlyTheStandardLibrary(t *testing.T) {
-	for _, d := range imports(t, "ipc/protocol")["ipc/protocol"] {
+	needs := dependencies(t, "0")["ipc/protocol"]
+	if len(needs) == 0 {
+		t.Fatal("it needs nothing at all")
+	}
+	for _, d := range needs {
 		if strings.Contains(strings.Split(d, "/")[0], ".") {
 			t.Errorf("ipc/protocol needs %s", d)
 		}

@@ -292,18 +292,22 @@ func TestB3RPMScripts(t *testing.T) {
 	})
 }
 
-// TestScriptsAreClean has shellcheck read every script that is packaged or packages.
+// TestScriptsAreClean has shellcheck read every script: of packages, of CI and of the examples.
 func TestScriptsAreClean(t *testing.T) {
 	if _, err := exec.LookPath("shellcheck"); err != nil {
 		t.Skip("shellcheck is not installed")
 	}
 	var scripts []string
-	for _, pattern := range []string{"build", "deb/p*", "rpm/p*", "../systemd/box/run", "../systemd/box/sdbox.sh"} {
+	for _, pattern := range []string{"build", "deb/p*", "rpm/p*", "container/check", "../systemd/box/run", "../systemd/box/sdbox.sh", "../.ci/[a-z]*", "../docs/examples/*.sh"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %v", pattern, err)
 		}
-		scripts = append(scripts, found...)
+		for _, file := range found {
+			if ext := filepath.Ext(filepath.Base(file)); ext == "" || ext == ".sh" { // what scripts read lies beside them
+				scripts = append(scripts, file)
+			}
+		}
 	}
 	if out, err := exec.Command("shellcheck", scripts...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -1,7 +1,10 @@
 package settings
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -111,5 +114,32 @@ func TestSecretsAreNotShown(t *testing.T) {
 	r := resolved{}
 	if err := r.fault(&d[0], "hunter2", "it is wrong"); strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the fault tells it: %v", err)
+	}
+}
+
+// TestEverySettingIsUsed: each field is read by the program that loads the settings, or by the service that is made of them.
+func TestEverySettingIsUsed(t *testing.T) {
+	var source strings.Builder
+	for _, pattern := range []string{"../*.go", "../../cmd/executord/*.go", "group.go", "load.go", "reload.go", "settings.go", "tls.go", "tokens.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(text)
+		}
+	}
+	for f := range reflect.TypeFor[Settings]().Fields() {
+		used := regexp.MustCompile(`\.` + f.Name + `\b|"` + f.Tag.Get("name") + `"\]?[,)]`)
+		if !used.MatchString(source.String()) {
+			t.Errorf("nothing is made of %s; daemon/compose.go is the place", f.Name)
+		}
 	}
 }

@@ -136,6 +136,7 @@ func TestValidateGoCallers(t *testing.T) {
 		{"retain", Execute{Code: "1", Retain: &Retain{}}, "", ""},
 		{"retain for less than no time", Execute{Code: "1", Retain: &Retain{TTLMs: -1}}, InvalidParams, "retain.ttlMs"},
 		{"negative limit", Execute{Code: "1", Limits: Limits{LogLines: -1}}, InvalidParams, "limits.logLines"},
+		{"huge limit", Execute{Code: "1", Limits: Limits{LogLines: MaxLimit + 1}}, InvalidParams, "limits.logLines"},
 		{"too many providers", Execute{Code: "1", Providers: many}, InvalidParams, "providers"},
 		{"long id", Execute{Code: "1", Execution: strings.Repeat("i", MaxExecutionBytes+1)}, InvalidParams, "execution"},
 		{"long name", Execute{Code: "1", Name: strings.Repeat("n", MaxNameBytes+1)}, InvalidParams, "name"},

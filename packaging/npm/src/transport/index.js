@@ -20,18 +20,22 @@ const inWorkerd = globalThis.navigator?.userAgent === "Cloudflare-Workers";
 /** Checks the options of a RemoteExecutor and returns open(signal), which resolves to a channel. */
 export function transportOf({ url, token, tls, webSocket, maxMessageBytes }) {
   const address = parseAddress(url);
+  const refuse = (why) => {
+    throw new TypeError(why);
+  };
+  const noPath = (what) => address.path !== undefined && refuse(`${what} cannot go over a unix socket`);
   if (webSocket !== undefined) {
-    if (address.path !== undefined) throw new TypeError("a webSocket of your own cannot go over a unix socket");
+    noPath("a webSocket of your own");
     return (signal) => openSocket(webSocket, address, token, signal);
   }
   if (inWorkerd) {
-    if (address.path !== undefined) throw new TypeError("workerd has no unix sockets");
+    noPath("workerd");
     return (signal) => openUpgrade(address, token, signal);
   }
   if (streams()) return (signal) => openStream(address, { token, tls, maxMessageBytes }, signal);
-  if (address.path !== undefined) throw new TypeError("this runtime has no unix sockets");
-  if (token !== undefined) throw new TypeError("a browser cannot send a token: let a proxy add it, or give a webSocket of your own");
-  if (globalThis.WebSocket === undefined) throw new TypeError("this runtime has no WebSocket: give one as webSocket");
+  noPath("this runtime");
+  if (token !== undefined) refuse("a browser cannot send a token: let a proxy add it, or give a webSocket of your own");
+  if (globalThis.WebSocket === undefined) refuse("this runtime has no WebSocket: give one as webSocket");
   return (signal) => openSocket(globalThis.WebSocket, address, undefined, signal);
 }
 

@@ -11,13 +11,11 @@ const maxHeadBytes = 16 << 10;
 const maxRefusalBytes = 64 << 10;
 const closeGraceMs = 2000;
 
-const builtin = (name) => globalThis.process?.getBuiltinModule?.(name);
-
 /** Tells whether this runtime has Node's sockets. */
 export const streams = () => typeof globalThis.process?.versions?.node === "string";
 
 // Node before 20.16 has import only. The name is an argument so that bundlers for browsers leave it alone.
-const load = async (name) => builtin(name) ?? import(name);
+const load = async (name) => process.getBuiltinModule?.(name) ?? import(name);
 
 /** Connects and makes the handshake. Rejects with the service's own error when it refuses. */
 export async function openStream(address, { token, tls, maxMessageBytes }, signal) {
@@ -43,18 +41,14 @@ export async function openStream(address, { token, tls, maxMessageBytes }, signa
 }
 
 function dial({ path, url }, net, secure, tls) {
-  const socket = connect(path, url, net, secure, tls);
+  const host = url?.hostname.replace(/^\[|\]$/g, "");
+  const to = (port, more) => ({ host, port: Number(url.port || port), ...more });
+  const socket = path !== undefined ? net.connect({ path })
+    : url.protocol === "ws:" ? net.connect(to(80))
+    : secure.connect(to(443, { servername: net.isIP(host) ? undefined : host, ALPNProtocols: ["http/1.1"], ...tls }));
   socket.on("error", () => {}); // answerOf and the channel hear of it by "close"
   socket.setNoDelay?.(true);
   return socket;
-}
-
-function connect(path, url, net, secure, tls) {
-  if (path !== undefined) return net.connect({ path });
-  const host = url.hostname.replace(/^\[|\]$/g, "");
-  if (url.protocol === "ws:") return net.connect({ host, port: Number(url.port || 80) });
-  const servername = net.isIP(host) ? undefined : host;
-  return secure.connect({ host, port: Number(url.port || 443), servername, ALPNProtocols: ["http/1.1"], ...tls });
 }
 
 function requestText({ url }, key, token) {

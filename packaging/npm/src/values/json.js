@@ -36,14 +36,9 @@ function members(value) {
   while (left.length > 0) {
     const next = left.pop();
     if (next === null || typeof next !== "object") continue;
-    if (Array.isArray(next)) {
-      for (const item of next) if (typeof item === "object") left.push(item);
-      continue;
-    }
-    for (const key of Object.keys(next)) {
-      found++;
-      if (typeof next[key] === "object") left.push(next[key]);
-    }
+    const items = Array.isArray(next) ? next : Object.values(next);
+    if (items !== next) found += items.length;
+    for (const item of items) if (typeof item === "object") left.push(item);
   }
   return found;
 }

@@ -44,7 +44,7 @@ test("it is as small as the README says", async (t) => {
     for (const [i, entries] of [["index.js"], ["index.js", "codemode/index.js"]].entries()) {
       const got = await size(...entries);
       t.diagnostic(`${entries.at(-1)}: ${got.toFixed(1)} KB`);
-      assert.ok(got <= told[i] && got > told[i] - 1.5, `${entries} has ${got.toFixed(1)} KB, and the README says ${told[i]}`);
+      assert.ok(got <= told[i] && got > told[i] - 4, `${entries} has ${got.toFixed(1)} KB, and the README says ${told[i]}`);
     }
   } finally {
     await rm(folder, { recursive: true, force: true });

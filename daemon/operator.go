@@ -59,7 +59,7 @@ func (o operator) sessions() []admin.Session {
 	var list []admin.Session
 	for _, x := range o.server.Sessions() {
 		list = append(list, admin.Session{
-			ID: x.ID, Identity: x.Identity, State: string(x.State), Since: x.Since, Executions: x.Executions, OwedBytes: x.OwedBytes,
+			ID: x.ID, Identity: x.Identity, State: string(x.State), Since: x.Since, Executions: x.Executions, Retained: x.Retained, OwedBytes: x.OwedBytes,
 		})
 	}
 	return list

@@ -20,9 +20,9 @@ func (c *sessionList) Run(ctx context.Context, w *world) error {
 		var rows [][]cell
 		for _, x := range list.Sessions {
 			rows = append(rows, []cell{
-				plain(x.ID), plain(x.Identity), {x.State, colorOf(x.State)}, plain(since(x.Since)), plain(fmt.Sprint(x.Executions)), plain(size(x.OwedBytes)),
+				plain(x.ID), plain(x.Identity), {x.State, colorOf(x.State)}, plain(since(x.Since)), plain(fmt.Sprint(x.Executions)), plain(fmt.Sprint(x.Retained)), plain(size(x.OwedBytes)),
 			})
 		}
-		w.table([]string{"SESSION", "CALLER", "STATE", "AGE", "EXECUTIONS", "UNREAD"}, rows)
+		w.table([]string{"SESSION", "CALLER", "STATE", "AGE", "EXECUTIONS", "RETAINED", "UNREAD"}, rows)
 	})
 }

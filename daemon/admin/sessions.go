@@ -13,6 +13,7 @@ type Session struct {
 	State      string    `json:"state"` // opening, open, away (its connection was lost) or draining
 	Since      time.Time `json:"since"` // it was begun
 	Executions int       `json:"executions"`
+	Retained   int       `json:"retained"`  // executions whose isolates stay for it
 	OwedBytes  int64     `json:"owedBytes"` // answers that its client has not read
 }
 

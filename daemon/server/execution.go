@@ -77,7 +77,7 @@ func (x *session) begin(id string, m protocol.Message) (*execution, error) {
 	owed, now := x.srv.debts.owed(x), x.srv.config()
 	program := programOf(m)
 	// A call of a handle begins nothing new: in maintenance, and while a session drains, the Executor says whether what it
-	// calls is still there. A session that drains and has nothing under way is closing.
+	// calls is still there. A session that drains and has nothing to wait for is closing.
 	anew := m.Method != protocol.MethodHandleInvoke
 	refusal := x.srv.cfg.Admit()
 	x.mu.Lock()
@@ -93,7 +93,7 @@ func (x *session) begin(id string, m protocol.Message) (*execution, error) {
 		return nil, refusal
 	case x.revoked:
 		return nil, errRevoked()
-	case x.draining && (anew || x.live == 0):
+	case x.draining && (anew || x.live == 0 && !x.lingers):
 		return nil, errDraining()
 	case live || x.ended.has(id):
 		return nil, protocol.FieldError("execution", "%q has been used in this session", id)
@@ -161,6 +161,12 @@ func (x *session) finish(run *execution, ran bool) (asked []json.RawMessage) {
 
 // answered follows the answer of an execution.
 func (x *session) answered() {
+	x.mu.Lock()
+	aged := x.draining && !x.lingers && x.reason != stopping
+	x.mu.Unlock()
+	if aged { // it may have been the first to retain something
+		x.linger()
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.live--

@@ -28,6 +28,17 @@ func (r *execution) invoke(params json.RawMessage) (*protocol.Outcome, error) {
 	return srv.retainer.Invoke(r.ctx, executor.Invocation{HandleInvoke: *p, Host: host})
 }
 
+// counter is an Executor that tells how many executions it retains for a session.
+type counter interface{ Retained(session string) int }
+
+// retained is how many executions are retained for a session, 0 where the Executor does not tell. Call it without locks.
+func (s *Server) retained(session string) int {
+	if c, tells := s.exec.(counter); tells {
+		return c.Retained(session)
+	}
+	return 0
+}
+
 // release is the method handle.release.
 func (x *session) release(m protocol.Message) (json.RawMessage, error) {
 	var p protocol.HandleRelease

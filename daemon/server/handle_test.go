@@ -25,7 +25,11 @@ type keeper struct {
 	mu       sync.Mutex
 	released []string // "SESSION ID"
 	ended    []string // sessions
+
+	count atomic.Int64 // that is told of every session
 }
+
+func (k *keeper) Retained(string) int { return int(k.count.Load()) }
 
 var _ executor.Retainer = (*keeper)(nil)
 
@@ -368,6 +372,8 @@ func TestInvokeWhileDraining(t *testing.T) {
 	r := serve(t, exec, Config{DrainGrace: time.Minute})
 	h, idle := r.open(t), r.open(t)
 	sessions := r.Sessions()
+	idle.invoke("0", "k.1", "")
+	idle.want(`"id":"0"`)
 	h.execute("a", "wait", "")
 	<-begun
 	r.stop()
@@ -388,5 +394,49 @@ func TestInvokeWhileDraining(t *testing.T) {
 		if !exec.hasEnded(t, s.ID) {
 			t.Error("a session was not released")
 		}
+	}
+}
+
+// A session that has reached its age goes on for what it retains, and ends when that has ended; a service that stops does
+// not wait for it.
+func TestRetainedOutlivesTheAgeOfItsSession(t *testing.T) {
+	exec := &keeper{handles: map[string]func(context.Context, executor.Invocation) (*protocol.Outcome, error){"k.1": sayArgs}}
+	wait, begun := started(func(ctx context.Context, r executor.Request) (*protocol.Outcome, error) {
+		o, err := untilCancelled(ctx, r)
+		exec.count.Store(1) // the first that is retained, at an age at which nothing else keeps the session
+		return o, err
+	})
+	exec.script = script{"wait": wait}
+	r := serve(t, exec, Config{MaxSessionAge: 20 * time.Millisecond, ResumeWindow: resumeWindow, DrainGrace: graceOfTests})
+	aged := func() *guest {
+		g := r.begin(t)
+		g.execute("a", "wait", "")
+		<-begun
+		g.want(`"method":"session.draining"`)
+		g.send(`{"jsonrpc":"2.0","method":"cancel","params":{"execution":"a"}}`)
+		g.want(`"id":"a"`)
+		g.invoke("b", "k.1", `,"args":[1]`)
+		g.want(`"id":"b"`, `"value":[1]`)
+		g.execute("c", "x", "")
+		g.want(`"id":"c"`, `"type":"draining"`)
+		if s := r.Sessions()[0]; s.Retained != 1 || s.State != SessionDraining {
+			t.Errorf("listed as %+v", s)
+		}
+		return g
+	}
+	g := aged()
+	g.cut()
+	g.resume()
+	g.invoke("d", "k.1", `,"args":[2]`)
+	g.want(`"id":"d"`, `"value":[2]`)
+	exec.count.Store(0)
+	g.wantClose(websocket.CloseGoingAway)
+	r.waitSessions(t, 0)
+	g = aged()
+	r.stop()
+	g.want(`"method":"session.draining"`)
+	g.wantClose(websocket.CloseGoingAway)
+	if err := r.wait(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -13,6 +13,7 @@ type SessionInfo struct {
 	State      SessionState
 	Since      time.Time // it was begun
 	Executions int       // under way
+	Retained   int       // executions whose isolates stay for it
 	OwedBytes  int64     // answers that its client has not read
 }
 
@@ -44,7 +45,7 @@ func (s *Server) Sessions() []SessionInfo {
 }
 
 func (x *session) info() SessionInfo {
-	i := SessionInfo{ID: x.id, Identity: x.identity, State: SessionOpening, Since: x.came, OwedBytes: x.srv.debts.owed(x)}
+	i := SessionInfo{ID: x.id, Identity: x.identity, State: SessionOpening, Since: x.came, OwedBytes: x.srv.debts.owed(x), Retained: x.srv.retained(x.id)}
 	if x.opened.Load() {
 		i.State = SessionOpen
 	}

@@ -98,8 +98,26 @@ func (x *session) grow() {
 	defer x.mu.Unlock()
 	if !x.over {
 		rest := time.Duration(x.srv.config().Limits.TotalMs) * time.Millisecond
-		x.age = time.AfterFunc(x.srv.config().MaxSessionAge, func() { x.drain(rest, "the session has reached its age") })
+		x.age = time.AfterFunc(x.srv.config().MaxSessionAge, func() {
+			x.linger()
+			x.drain(rest, "the session has reached its age")
+		})
 	}
+}
+
+// lingerEvery is how often a session that has reached its age looks whether it still retains something.
+const lingerEvery = time.Second
+
+// linger has a session that has reached its age wait for what it retains, which ends in its time.
+func (x *session) linger() {
+	n := x.srv.retained(x.id)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lingers = n > 0 && !x.over && x.reason != stopping
+	if x.lingers {
+		x.age = time.AfterFunc(lingerEvery, x.linger)
+	}
+	x.closeIfDrained()
 }
 
 // count counts a message of the client and acknowledges now and then. It reports false for one of a connection on which

@@ -47,6 +47,7 @@ type session struct {
 	ended    recentIDs
 	greeted  bool // the answer to session.open is on its way
 	draining bool
+	lingers  bool             // it has reached its age, and goes on for what it retains
 	revoked  bool             // its caller is not let in any more
 	reason   string           // of draining
 	calls    map[uint64]*call // waiting for the host's response
@@ -258,11 +259,12 @@ func (x *session) openAgain(protocol.Message) (json.RawMessage, error) {
 	return nil, protocol.Errorf(protocol.InvalidRequest, "the session is open already")
 }
 
-// drain tells the host, refuses new executions, and has the connection closed once the last outcome is queued. All that
-// was accepted has been answered then.
+// drain tells the host, refuses new executions, and has the connection closed once the last outcome is queued, and nothing
+// is retained any more where only its age is the reason. All that was accepted has been answered then.
 func (x *session) drain(left time.Duration, reason string) {
 	x.mu.Lock()
 	x.draining, x.reason = true, reason
+	x.lingers = x.lingers && reason != stopping
 	out, greeted := x.out, x.greeted
 	x.mu.Unlock()
 	if out == nil {
@@ -280,7 +282,7 @@ func (x *session) drain(left time.Duration, reason string) {
 // closeIfDrained is called with mu held.
 func (x *session) closeIfDrained() {
 	switch {
-	case !x.draining && !x.revoked || x.live > 0:
+	case !x.draining && !x.revoked || x.live > 0 || x.lingers && !x.revoked:
 	case x.conn != nil && x.revoked:
 		x.conn.Close(channel.ClosePolicy, revokedText)
 	case x.conn != nil:

@@ -3,6 +3,7 @@ package protocol
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -18,15 +19,22 @@ func Decode(v Value, b Bounds) (any, error) {
 	return newDecoder(t).value(0)
 }
 
-// Handles are the handles in v, in the order of its text. The error is that of Decode.
+// Handles are the handles in v, each once, in the order of its text. The error is that of Decode.
 func Handles(v Value) ([]Handle, error) {
 	t, err := parseTree(v, ValueBounds)
 	if err != nil {
 		return nil, err
 	}
 	d := newDecoder(t)
-	_, err = d.value(0)
-	return d.handles, err
+	if _, err = d.value(0); err != nil {
+		return nil, err
+	}
+	seen := make(map[string]bool, len(d.handles))
+	return slices.DeleteFunc(d.handles, func(h Handle) bool {
+		again := seen[h.ID]
+		seen[h.ID] = true
+		return again
+	}), nil
 }
 
 // decoder makes the exact graph. It recurses as deep as the text is nested.

@@ -189,7 +189,7 @@ func TestParseBigIntLong(t *testing.T) {
 
 // FuzzDecode: what Decode takes, Encode writes so that Decode takes it again and Encode writes the same.
 func TestHandles(t *testing.T) {
-	got, err := Handles(Value(`[{"@handle":"a"},{"@object":{"@handle":"no"}},{"@map":[["{\"@handle\":\"no\"}",{"@handle":["b","stream"]}]]},{"@ref":"/0"},{"k":{"\u0040handle":"c"}}]`))
+	got, err := Handles(Value(`[{"@handle":"a"},{"@object":{"@handle":"no"}},{"@map":[["{\"@handle\":\"no\"}",{"@handle":["b","stream"]}]]},{"@handle":"a"},{"k":{"\u0040handle":"c"}}]`))
 	want := []Handle{{"a", HandleFunction}, {"b", HandleStream}, {"c", HandleFunction}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)

@@ -393,11 +393,15 @@ func TestStalledReaderIsDropped(t *testing.T) {
 
 func TestSilentPeerIsDropped(t *testing.T) {
 	addr, accepted := serve(t, Config{PingInterval: 50 * time.Millisecond})
+	began := time.Now()
 	raw(t, addr, false) // answers pings only while it reads, and it does not
 	s := <-accepted
 	_, err := s.Receive()
 	wantClose(t, err, CloseLost)
 	<-s.Done()
+	if took := time.Since(began); took > 100*50*time.Millisecond { // far from two intervals on the slowest machine
+		t.Errorf("it took %s", took)
+	}
 }
 
 // W11: the owner of a connection may be stuck; pings of the peer are still answered as long as it receives, and its

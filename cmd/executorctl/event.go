@@ -60,7 +60,7 @@ func eventColor(k events.Kind) string {
 	switch k {
 	case events.WorkerCrashed, events.WorkerFailed, events.ReloadFailed, events.AuthFailed, events.OverloadBegan:
 		return red
-	case events.ExecutionFailed, events.WorkerStopped, events.MaintenanceBegan, events.DrainBegan:
+	case events.ExecutionFailed, events.WorkerStopped, events.RetainedLost, events.MaintenanceBegan, events.DrainBegan:
 		return yellow
 	}
 	return green

@@ -11,14 +11,14 @@ import (
 
 // executionCommands are executorctl execution ….
 type executionCommands struct {
-	List   executionList   `cmd:"" help:"List executions that wait, run, or ended of late."`
+	List   executionList   `cmd:"" help:"List executions that wait, run, are retained, or ended of late."`
 	Show   executionShow   `cmd:"" help:"Show one execution, with its limits and its last console lines."`
-	Cancel executionCancel `cmd:"" help:"End an execution, whether it waits or runs."`
+	Cancel executionCancel `cmd:"" help:"End an execution, whether it waits, runs or is retained."`
 }
 
 type executionList struct {
 	operator
-	State    []string `enum:"queued,running,ended" placeholder:"STATE" help:"Only those: queued, running or ended."`
+	State    []string `enum:"queued,running,retained,ended" placeholder:"STATE" help:"Only those: queued, running, retained or ended."`
 	Outcome  []string `placeholder:"OUTCOME" complete:"outcome" help:"Only those that ended so: ok, failed, or types of errors."`
 	Identity string   `placeholder:"CALLER" help:"Only those of this caller."`
 	Session  string   `placeholder:"SESSION" help:"Only those of this session."`
@@ -81,7 +81,7 @@ func showExecution(w *world, x admin.Execution) {
 	w.facts(
 		[2]string{"execution", x.ID}, [2]string{"caller's id", x.CallerID}, [2]string{"caller", x.Identity}, [2]string{"session", x.Session},
 		[2]string{"program", x.Name}, [2]string{"state", state}, [2]string{"message", x.Message}, [2]string{"reason", x.Reason},
-		[2]string{"ended by", x.EndedBy}, [2]string{"worker", x.Worker}, [2]string{"came", x.Came.Local().Format("2006-01-02 15:04:05.000")},
+		[2]string{"retained", retention(x.Retained)}, [2]string{"call into", x.Of}, [2]string{"ended by", x.EndedBy}, [2]string{"worker", x.Worker}, [2]string{"came", x.Came.Local().Format("2006-01-02 15:04:05.000")},
 		[2]string{"times", fmt.Sprintf("%s queued, %s in all, %s of its own, %s of CPU", msec(x.QueueMs), msec(x.TotalMs), msec(x.WallMs), msec(x.CPUMs))},
 		[2]string{"used", fmt.Sprintf("%s of heap, %d tool calls, %d fetches", size(x.PeakHeapBytes), x.ToolCalls, x.Fetches)},
 		[2]string{"limits", limitText(x.Limits)},
@@ -89,6 +89,16 @@ func showExecution(w *world, x admin.Execution) {
 	for _, l := range x.Logs {
 		printLog(w.out, protocol.Log{Level: l.Level, Time: l.Time, Text: l.Text})
 	}
+}
+
+func retention(r *admin.RetainedExecution) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Why != "":
+		return "since " + r.Since.Local().Format("15:04:05") + ", and ended: " + r.Why
+	}
+	return fmt.Sprintf("%d handles, %d calls under way, used %s ago, until %s", r.Handles, r.Calls, since(r.Used), r.Until.Local().Format("15:04:05"))
 }
 
 // limitText lists limits in the order of the protocol.

@@ -127,7 +127,7 @@ func size(n int64) string {
 // colorOf is that of a state or an outcome.
 func colorOf(state string) string {
 	switch state {
-	case admin.OK, "ready", "idle", "running", "open":
+	case admin.OK, "ready", "idle", "running", "retained", "open":
 		return green
 	case "queued", "starting", "restoring", "leaving", "booting", "checking", "opening", "maintenance", "drain_delay", "draining", "hurrying", "closing", "away":
 		return yellow

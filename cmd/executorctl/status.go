@@ -50,7 +50,7 @@ func workerCounts(n admin.WorkerCounts) string {
 	for _, more := range []struct {
 		n    int
 		word string
-	}{{n.Restoring, "restoring"}, {n.Starting, "starting"}, {n.Leaving, "leaving"}, {n.Due, "due for replacement"}} {
+	}{{n.Retained, "retained"}, {n.Restoring, "restoring"}, {n.Starting, "starting"}, {n.Leaving, "leaving"}, {n.Due, "due for replacement"}} {
 		if more.n > 0 {
 			list = append(list, fmt.Sprintf("%d %s", more.n, more.word))
 		}

@@ -40,7 +40,7 @@ const leastInterval = 100 * time.Millisecond
 type look struct {
 	Status     admin.Status      `json:"status"`
 	Workers    []admin.Worker    `json:"workers"`
-	Executions []admin.Execution `json:"executions"` // that wait or run
+	Executions []admin.Execution `json:"executions"` // that wait, run or are retained
 	Failed     []admin.Execution `json:"failed"`     // the latest that ended badly
 	at         time.Time
 }
@@ -52,7 +52,7 @@ func takeLook(ctx context.Context, a *admin.Client) (l look, err error) {
 	l.at = time.Now()
 	status, err1 := a.Status(ctx)
 	workers, err2 := a.Workers(ctx)
-	live, err3 := a.Executions(ctx, admin.ExecutionFilter{State: []string{"queued", "running"}, Limit: maxTopRows})
+	live, err3 := a.Executions(ctx, admin.ExecutionFilter{State: []string{"queued", "running", "retained"}, Limit: maxTopRows})
 	bad, err4 := a.Executions(ctx, admin.ExecutionFilter{Outcome: []string{"failed"}, Limit: maxTopRows})
 	l.Status, l.Workers, l.Executions, l.Failed = status, workers.Workers, live.Executions, bad.Executions
 	return l, cmp.Or(err1, err2, err3, err4)
@@ -171,7 +171,7 @@ func view(s stream, before, now look, fault string, width, height int) []string 
 		bad = append(bad, []cell{plain(x.ID), {x.Label(), colorOf(x.Label())}, plain(since(x.Since) + " ago"), plain(x.Identity), plain(x.Name), plain(x.Message)})
 	}
 	section(fmt.Sprintf("Workers: %d", len(workers)), workerHead, workers)
-	section(fmt.Sprintf("Executions: %d waiting, %d running", now.Status.Queue.Waiting, now.Status.Queue.Running), executionHead, live)
+	section(fmt.Sprintf("Executions: %d waiting, %d running, %d retained", now.Status.Queue.Waiting, now.Status.Queue.Running, now.Status.Retained), executionHead, live)
 	section("Ended badly of late", []string{"EXECUTION", "OUTCOME", "WHEN", "CALLER", "PROGRAM", "MESSAGE"}, bad)
 	lines = lines[:min(len(lines), max(height, 1))]
 	for i := range lines {

@@ -21,7 +21,7 @@ type Execution struct {
 	Identity string     `json:"identity"` // of the caller
 	Session  string     `json:"session,omitempty"`
 	Name     string     `json:"name"`  // file name of the program
-	State    string     `json:"state"` // queued, running or ended
+	State    string     `json:"state"` // queued, running, retained or ended
 	Since    time.Time  `json:"since"` // of the state
 	Came     time.Time  `json:"came"`
 	Began    *time.Time `json:"began,omitempty"` // to run
@@ -39,8 +39,21 @@ type Execution struct {
 	ToolCalls     int64   `json:"toolCalls"`
 	Fetches       int64   `json:"fetches"`
 
+	Retained *RetainedExecution `json:"retained,omitempty"` // of one that is retained, or was
+	Of       string             `json:"of,omitempty"`       // the retained execution that an invocation calls into
+
 	Limits *protocol.Limits `json:"limits,omitempty"` // of one that is asked for by name
 	Logs   []LogLine        `json:"logs,omitempty"`   // likewise: the last 20 lines, 4 KiB
+}
+
+// RetainedExecution is what there is to say of an isolate that stayed after its outcome.
+type RetainedExecution struct {
+	Since   time.Time `json:"since"`         // the outcome
+	Used    time.Time `json:"used"`          // when the last invocation ended, or the outcome
+	Until   time.Time `json:"until"`         // when it ends whatever is invoked
+	Handles int       `json:"handles"`       // that were not released
+	Calls   int       `json:"calls"`         // invocations under way
+	Why     string    `json:"why,omitempty"` // it ended
 }
 
 // LogLine is one console line of a program.
@@ -63,7 +76,7 @@ const (
 )
 
 var executionFilter = []Query{
-	{"state", "Only those: queued, running, ended; several with commas.", []string(nil)},
+	{"state", "Only those: queued, running, retained, ended; several with commas.", []string(nil)},
 	{"outcome", "Only those that ended so: ok, failed for all else, or types of errors; several with commas.", []string(nil)},
 	{"identity", "Only those of this caller.", ""},
 	{"session", "Only those of this session.", ""},
@@ -105,8 +118,8 @@ func readFilter(q url.Values) (f ExecutionFilter, err error) {
 		Worker: q.Get("worker"), Limit: usualListed,
 	}
 	for _, s := range f.State {
-		if !slices.Contains([]pool.Phase{pool.Queued, pool.Running, pool.Ended}, pool.Phase(s)) {
-			return f, protocol.FieldError("state", "must be queued, running or ended, not %.40q", s)
+		if !slices.Contains([]pool.Phase{pool.Queued, pool.Running, pool.Retained, pool.Ended}, pool.Phase(s)) {
+			return f, protocol.FieldError("state", "must be queued, running, retained or ended, not %.40q", s)
 		}
 	}
 	for _, s := range f.Outcome {
@@ -180,10 +193,16 @@ func execution(x pool.ExecutionInfo) Execution {
 		Reason: x.Reason, Message: x.Message, EndedBy: string(x.Layer),
 		QueueMs: x.Stats.QueueMs, CPUMs: x.Stats.CPUMs, WallMs: x.Stats.WallMs, TotalMs: x.Stats.TotalMs,
 		PeakHeapBytes: x.Stats.PeakHeapBytes, ToolCalls: x.Stats.ToolCalls, Fetches: x.Stats.Fetches,
+		Of: x.Of,
+	}
+	if k := x.Kept; k != nil {
+		own.Retained = &RetainedExecution{Since: k.Since, Used: k.Used, Until: k.Until, Handles: k.Handles, Calls: k.Calls, Why: k.Why}
 	}
 	switch x.Phase {
 	case pool.Running:
 		own.Since = x.Began
+	case pool.Retained:
+		own.Since = x.Kept.Since
 	case pool.Ended:
 		own.Since, own.Outcome = x.Over, outcomeOf(x.Type)
 	}

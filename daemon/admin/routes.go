@@ -60,7 +60,7 @@ func init() { // their handlers look at the table
 		{http.MethodPost, "/v1/workers/{worker}/retire", Operate, "worker retire", "Has a worker replaced as soon as it has nothing to run.", nil, nil, Worker{}, (*App).retire},
 		{http.MethodGet, "/v1/executions", Read, "execution list", "Executions that wait or run, longest first, then those that ended, latest first.", executionFilter, nil, ExecutionList{}, (*App).executions},
 		{http.MethodGet, "/v1/executions/{execution}", Read, "execution show", "One execution, with its limits and its last console lines. Its caller's id will do where it is the only one of that.", nil, nil, Execution{}, (*App).execution},
-		{http.MethodPost, "/v1/executions/{execution}/cancel", Operate, "execution cancel", "Ends an execution, queued or running, as cancelled.", nil, Cancel{}, Execution{}, (*App).cancel},
+		{http.MethodPost, "/v1/executions/{execution}/cancel", Operate, "execution cancel", "Ends an execution, queued, running or retained, as cancelled.", nil, Cancel{}, Execution{}, (*App).cancel},
 		{http.MethodGet, "/v1/sessions", Read, "session list", "The sessions of callers, oldest first.", nil, nil, SessionList{}, (*App).sessions},
 		{http.MethodGet, "/v1/events", Read, "event watch", "News as they come, as server-sent events (WHATWG HTML, section 9.2). The data of each is an Event, or a Missed where some are not kept any more. The field id of one resumes after it, as Last-Event-ID.", eventFilter, nil, eventStream, (*App).events},
 		{http.MethodGet, "/v1/maintenance", Read, "maintenance show", "Whether the service is in maintenance, and why.", nil, nil, Maintenance{}, (*App).maintenance},

@@ -36,6 +36,7 @@ type Status struct {
 	Queue      Queue                   `json:"queue"`
 	Identities map[string]IdentityLoad `json:"identities"` // of callers who wait or run
 	Sessions   int                     `json:"sessions"`
+	Retained   int                     `json:"retained"` // executions that are
 	Totals     Totals                  `json:"totals"`
 	Isolation  []string                `json:"isolation"` // layers that are in force around every worker
 	Events     EventPosition           `json:"events"`
@@ -46,6 +47,7 @@ type WorkerCounts struct {
 	Starting      int    `json:"starting"`
 	Idle          int    `json:"idle"`
 	Running       int    `json:"running"`
+	Retained      int    `json:"retained"` // hold an execution that is retained, and run nothing
 	Restoring     int    `json:"restoring"`
 	Leaving       int    `json:"leaving"`
 	Due           int    `json:"due"` // of any state, to be replaced
@@ -72,6 +74,8 @@ type Totals struct {
 	Outcomes       map[string]uint64 `json:"outcomes"`       // of those: "ok" and the types of errors
 	Overloaded     uint64            `json:"overloaded"`     // requests turned away at once
 	QueueTimeouts  uint64            `json:"queueTimeouts"`  // that waited too long
+	Retained       uint64            `json:"retained"`       // executions whose isolate stayed
+	Invocations    uint64            `json:"invocations"`    // of their handles; they count among the executions
 	Left           uint64            `json:"left"`           // whose caller gave up while they waited
 	WorkersStarted uint64            `json:"workersStarted"` // that became ready
 	WorkersFailed  uint64            `json:"workersFailed"`  // that did not
@@ -96,12 +100,13 @@ func (a *App) status(*call) (any, error) {
 	st := Status{
 		Version: a.cfg.Version, PID: os.Getpid(), Started: a.cfg.Started, UptimeMs: ms(time.Since(a.cfg.Started)), State: a.cfg.Service.State(),
 		Workers: WorkerCounts{
-			Starting: s.Starting, Idle: s.Idle, Running: s.Running, Restoring: s.Restoring, Leaving: s.Leaving, Due: s.Due,
+			Starting: s.Starting, Idle: s.Idle, Running: s.Running, Retained: s.Retaining, Restoring: s.Restoring, Leaving: s.Leaving, Due: s.Due,
 			FailuresInRow: s.FailuresInRow, LastFailure: s.LastFailure,
 		},
 		Queue:      Queue{Waiting: s.Queued, Running: s.Running, ServiceMs: ms(s.ServiceTime)},
 		Identities: make(map[string]IdentityLoad, len(s.Identities)),
 		Sessions:   len(a.cfg.Sessions()),
+		Retained:   s.Retained,
 		Totals:     totals(s.Totals),
 		Isolation:  common(workers),
 		Events:     EventPosition{a.cfg.Events.Instance(), a.cfg.Events.Last()},
@@ -116,7 +121,7 @@ func (a *App) status(*call) (any, error) {
 func totals(t pool.Totals) Totals {
 	own := Totals{
 		Executions: t.Executions, Outcomes: make(map[string]uint64, len(t.Endings)), Overloaded: t.Overloaded,
-		QueueTimeouts: t.QueueTimeouts, Left: t.Left, WorkersStarted: t.Started, WorkersFailed: t.Failed,
+		QueueTimeouts: t.QueueTimeouts, Left: t.Left, Retained: t.Retained, Invocations: t.Invocations, WorkersStarted: t.Started, WorkersFailed: t.Failed,
 		WorkersCrashed: t.Crashed, WorkersStopped: t.Stopped, WorkersRetired: t.Retired,
 		LimitsReached: t.Limits, EndedBy: make(map[string]uint64, len(t.Layers)),
 	}

@@ -13,14 +13,14 @@ import (
 type Worker struct {
 	Name       string   `json:"name"`
 	PID        int      `json:"pid"`
-	State      string   `json:"state"` // starting, idle, running, restoring or leaving
+	State      string   `json:"state"` // starting, idle, running, retained, restoring or leaving
 	Due        bool     `json:"due"`   // to be replaced
 	Executions int      `json:"executions"`
 	AgeMs      float64  `json:"ageMs"`
 	RSSBytes   int64    `json:"rssBytes"` // resident memory, when it was last looked at
 	Engine     string   `json:"engine"`
 	Isolation  []string `json:"isolation"`           // layers in force, as the worker says
-	Execution  string   `json:"execution,omitempty"` // that it runs
+	Execution  string   `json:"execution,omitempty"` // that it runs, or holds
 }
 
 // WorkerList is all workers, oldest first.
@@ -34,7 +34,7 @@ func (a *App) listWorkers() []Worker {
 	infos := a.cfg.Pool.Workers()
 	running := map[string]string{}
 	for _, x := range a.cfg.Pool.Executions() {
-		if x.Phase == pool.Running {
+		if x.Phase == pool.Running && x.Of == "" || x.Phase == pool.Retained {
 			running[x.Stats.Worker] = x.ID
 		}
 	}

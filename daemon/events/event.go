@@ -36,6 +36,7 @@ const (
 	Reloaded         Kind = "reloaded"      // settings were read again and are in force
 	ReloadFailed     Kind = "reload_failed" // they were not; Reason says why
 	AuthFailed       Kind = "auth_failed"   // a caller was refused; Reason says why
+	RetainedLost     Kind = "retained_lost" // a retained execution ended with its worker; Detail says how
 )
 
 // Kinds are all of them.
@@ -43,6 +44,7 @@ func Kinds() []Kind {
 	return []Kind{
 		WorkerStarted, WorkerReady, WorkerFailed, WorkerCrashed, WorkerStopped, WorkerRetired, ExecutionFailed,
 		OverloadBegan, OverloadEnded, MaintenanceBegan, MaintenanceEnded, ServiceReady, DrainBegan, Reloaded, ReloadFailed, AuthFailed,
+		RetainedLost,
 	}
 }
 

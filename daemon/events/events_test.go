@@ -168,7 +168,7 @@ func TestEventsOfThePool(t *testing.T) {
 		known[k] = true
 	}
 	for _, k := range []pool.EventKind{
-		pool.WorkerStarted, pool.WorkerReady, pool.WorkerFailed, pool.WorkerCrashed, pool.WorkerStopped, pool.WorkerRetired, pool.ExecutionFailed,
+		pool.WorkerStarted, pool.WorkerReady, pool.WorkerFailed, pool.WorkerCrashed, pool.WorkerStopped, pool.WorkerRetired, pool.ExecutionFailed, pool.RetainedLost,
 	} {
 		f.Pool(pool.Event{Kind: k, Worker: "worker-1", Execution: "mine", ID: "P-1", Took: 1500 * time.Microsecond})
 		list, _ := next(t, r.Subscribe(r.Last()-1))

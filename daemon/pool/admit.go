@@ -69,12 +69,19 @@ func (p *Pool) admit(r *run, w *waiter) (m *member, place int, err error) {
 		}
 	}
 	// Counted over those who wait and those who run: a worker that is just being made ready is room for one.
-	full := p.running+p.queue.size >= p.config().Workers+p.config().Queue
-	if full || p.queue.load(w.identity) >= p.config().Workers+p.config().QueuePerIdentity {
+	workers := p.config().Workers
+	full := crowd(p.running, p.calling, workers)+p.queue.size >= workers+p.config().Queue
+	if full || p.queue.load(w.identity, workers) >= workers+p.config().QueuePerIdentity {
 		p.totals.Overloaded++
 		return nil, 0, p.overloaded()
 	}
 	return nil, p.queue.push(w), nil
+}
+
+// crowd is how many of those who run count against the room to wait: invocations do only where executions could run in their
+// place.
+func crowd(running, calling, workers int) int {
+	return running - min(calling, max(0, running-workers))
 }
 
 // overloaded says when to come back: when what waits now will have run, by the service time of late.
@@ -203,6 +210,10 @@ func (p *Pool) release(m *member) {
 	}
 	p.running--
 	m.lane.running--
+	if m.held != nil {
+		p.calling--
+		m.lane.calling--
+	}
 	p.queue.leave(m.lane)
 	m.lane = nil
 	m.state = leaving

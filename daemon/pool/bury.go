@@ -23,22 +23,64 @@ func (m *member) bury(err error) {
 	if m.proc != nil {
 		exit, err = m.reap(err)
 	}
-	var out *protocol.Outcome
-	r := m.run.Swap(nil)
-	if r != nil {
-		out = r.fail(exit, func(cancelled *verdict) *verdict { return m.lastVerdict(r, err, exit, cancelled) })
+	d := death{err: err, exit: exit, runs: m.unfinished()}
+	culprit := m.culprit(d.runs, err)
+	for _, r := range d.runs {
+		if culprit != nil && r != culprit {
+			continue
+		}
+		r.out = r.fail(exit, func(cancelled *verdict) *verdict { return m.lastVerdict(r, err, exit, cancelled) })
+		d.typ = typeOf(r.out)
 	}
-	m.pool.left(m, r, out, death{err: err, exit: exit, typ: typeOf(out)})
-	if out != nil {
-		r.finish(out)
+	for _, r := range d.runs {
+		if culprit != nil && r != culprit {
+			r.out = r.fail(exit, func(*verdict) *verdict { return r.interrupted(d.typ) })
+		}
+	}
+	if v := (*violation)(nil); len(d.runs) == 0 && errors.As(err, &v) {
+		d.typ = v.typ
+	}
+	m.pool.left(m, d)
+	for _, r := range d.runs {
+		r.finish(r.out)
 	}
 }
 
-// death is how a worker ended. Typ is the type of the execution that ended with it, empty when there was none.
+// death is how a worker ended, and what it ran at the time. Typ is the type of the execution that it ended with, empty
+// when there was none.
 type death struct {
 	err  error
 	exit ExitState
 	typ  protocol.Type
+	runs []*run
+}
+
+// unfinished takes what runs from a member that is gone: an execution or invocations.
+func (m *member) unfinished() []*run {
+	if r := m.run.Swap(nil); r != nil {
+		return []*run{r}
+	}
+	if m.kept == nil {
+		return nil
+	}
+	return m.kept.underWay(true)
+}
+
+// culprit is the one of several invocations that the worker ended for, nil where it did so for all of them.
+func (m *member) culprit(runs []*run, err error) *run {
+	if len(runs) < 2 {
+		return nil
+	}
+	var v *violation
+	if errors.As(err, &v) && v.typ != "" {
+		return m.blame
+	}
+	for _, r := range runs {
+		if r.condemned() || m.word != nil && m.word.ID == r.id {
+			return r
+		}
+	}
+	return nil
 }
 
 // spent tells that the worker left between two executions, since it would be long in making room for the next.

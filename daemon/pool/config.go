@@ -25,6 +25,11 @@ type Config struct {
 	QueuePerIdentity int           // the same for one Request.Identity, at most Queue
 	QueueTimeout     time.Duration // longest wait
 
+	Retained            int           // executions whose isolate stays, each with its worker, beyond Workers and Spares; 0 retains nothing
+	RetainedPerIdentity int           // the same for one Request.Identity, at least 1 and at most Retained where that is not 0
+	RetainIdle          time.Duration // one ends after so long without an invocation
+	RetainLifetime      time.Duration // and after so long in any case; the most that a request can ask for
+
 	WorkerMaxExecutions  int           // a worker process is replaced after so many; 1 is a fresh process for each
 	WorkerMaxAge         time.Duration // and at this age, give or take a tenth
 	WorkerMaxGrowthBytes int64         // and when its resident memory at rest has grown by this since it was new
@@ -60,6 +65,7 @@ func Defaults() Config {
 	cpus := runtime.GOMAXPROCS(0) // since Go 1.25 no more than the CPU quota of the cgroup, which a container has
 	return Config{
 		Workers: cpus, Spares: 1, Queue: 4 * cpus, QueuePerIdentity: 4 * cpus, QueueTimeout: 30 * time.Second,
+		Retained: cpus, RetainedPerIdentity: (cpus + 1) / 2, RetainIdle: 5 * time.Minute, RetainLifetime: time.Hour,
 		WorkerMaxExecutions: 1000, WorkerMaxAge: time.Hour, WorkerMaxGrowthBytes: 256 << 20,
 		SpawnTimeout: 10 * time.Second, HeartbeatTimeout: 5 * time.Second,
 		Limits:        limitsOf(func(f Limit) int64 { return f.Usual }),
@@ -99,10 +105,14 @@ func (c *Config) Check() error {
 	between("spares", int64(c.Spares), 0, maxWorkers, "processes")
 	between("queue", int64(c.Queue), 0, maxQueue, "requests")
 	between("queue per identity", int64(c.QueuePerIdentity), 0, int64(max(c.Queue, 0)), "requests")
+	between("retained executions", int64(c.Retained), 0, maxWorkers, "executions")
+	between("retained executions per identity", int64(c.RetainedPerIdentity), int64(min(max(c.Retained, 0), 1)), int64(max(c.Retained, 0)), "executions")
 	between("worker max executions", int64(c.WorkerMaxExecutions), 1, maxCount, "executions")
 	between("worker max growth", c.WorkerMaxGrowthBytes, 1<<20, 1<<40, "bytes")
 	between("in-flight size", c.InFlightBytes, c.MaxLimits.MessageBytes, 1<<40, "bytes")
 	within("queue timeout", c.QueueTimeout, 24*time.Hour)
+	within("retain idle", c.RetainIdle, 365*24*time.Hour)
+	within("retain lifetime", c.RetainLifetime, 365*24*time.Hour)
 	within("worker max age", c.WorkerMaxAge, 365*24*time.Hour)
 	within("spawn timeout", c.SpawnTimeout, 10*time.Minute)
 	within("heartbeat timeout", c.HeartbeatTimeout, 10*time.Minute)
@@ -125,7 +135,7 @@ func (c *Config) Check() error {
 	return fmt.Errorf("cannot make pool: %w", errors.Join(faults...))
 }
 
-// processes is how many workers there shall be.
+// processes is how many workers there shall be, besides those that are retained.
 func (c *Config) processes() int { return c.Workers + c.Spares }
 
 // frameBytes is the largest frame that an honest worker sends.

@@ -93,6 +93,7 @@ type fake struct {
 	frames chan worker.Message
 	calls  uint64
 	fetched
+	retains
 }
 
 // runFake serves a channel until exit, which does not return.
@@ -342,6 +343,8 @@ func (f *fake) step(m worker.Execute, verb, arg string) bool {
 		text, _ := json.Marshal(m)
 		f.result(m, string(text))
 		return true
+	case "retain", "retain-error": // so many handles, and a value
+		return f.retain(m, verb, arg)
 	case "fetch", "fetchraw", "fire-fetch", "read", "readraw", "give-up", "text":
 		return f.fetchStep(m, verb, arg)
 	default:

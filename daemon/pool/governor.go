@@ -14,6 +14,8 @@ import (
 type governor interface {
 	// admit refuses a request before it waits for a worker.
 	admit(*executor.Request) error
+	// share has an invocation count on what is one for its isolate. It comes before enter.
+	share(*guest)
 	// enter starts the clocks: the execution is with a worker.
 	enter(now time.Time)
 	// hostCall counts what the program asks of its host; with the first call under way the guest leaves, so its clock

@@ -30,7 +30,7 @@ func (p *Pool) keep() {
 		for _, m := range surplus {
 			m.stop()
 		}
-		timer.Reset(next)
+		timer.Reset(min(next, p.expire()))
 	}
 }
 
@@ -75,6 +75,9 @@ func (p *Pool) round() (surplus []*member, next time.Duration) {
 func (p *Pool) markDue(now time.Time) time.Duration {
 	next := keepEvery
 	for m := range p.members {
+		if m.held != nil {
+			continue
+		}
 		age := time.Duration(float64(p.config().WorkerMaxAge) * m.ageing)
 		if left := age - now.Sub(m.born); left > 0 {
 			next = min(next, left)
@@ -90,7 +93,7 @@ func (p *Pool) shrink() {
 	extra := p.fresh() - p.config().processes()
 	for _, state := range []memberState{idle, starting, restoring, running} {
 		for m := range p.members {
-			if extra > 0 && m.state == state && !m.due {
+			if extra > 0 && m.state == state && !m.due && m.held == nil {
 				m.due = true
 				extra--
 			}
@@ -98,22 +101,22 @@ func (p *Pool) shrink() {
 	}
 }
 
-// fresh counts the workers that need no replacement. With mu.
+// fresh counts the workers that need no replacement: those that are retained do. With mu.
 func (p *Pool) fresh() int {
 	n := 0
 	for m := range p.members {
-		if !m.due && m.state != leaving {
+		if !m.due && m.state != leaving && m.held == nil {
 			n++
 		}
 	}
 	return n
 }
 
-// serving counts the workers that are through with their start, due ones included. With mu.
+// serving counts the workers that are through with their start, due ones included, retained ones not. With mu.
 func (p *Pool) serving() int {
 	n := 0
 	for m := range p.members {
-		if m.state == idle || m.state == running || m.state == restoring {
+		if m.held == nil && (m.state == idle || m.state == running || m.state == restoring) {
 			n++
 		}
 	}
@@ -196,26 +199,31 @@ func (p *Pool) account(r *run, out *protocol.Outcome, by Layer) {
 	}
 	r.used.tools.addTo(p.totals.ToolCalls)
 	r.used.exchanges.addTo(p.totals.Fetches)
+	if r.invoked != nil {
+		p.totals.Invocations++
+		return
+	}
 	p.service.add(p.outside.now().Sub(r.started))
 }
 
-// left forgets a worker whose process is gone, r being what it ran at the time, if anything, and out how that ended.
-func (p *Pool) left(m *member, r *run, out *protocol.Outcome, d death) {
+// left forgets a worker whose process is gone.
+func (p *Pool) left(m *member, d death) {
 	p.mu.Lock()
 	wasReady := m.state != starting
 	p.release(m)
+	k := p.lose(m, d)
 	m.state = leaving
 	p.idle = slices.DeleteFunc(p.idle, func(o *member) bool { return o == m })
 	delete(p.members, m)
-	if r != nil {
-		p.account(r, out, r.endedBy(d.err))
+	for _, r := range d.runs {
+		p.account(r, r.out, r.endedBy(d.err))
 	}
 	kind := p.judge(m, wasReady, d)
 	p.serve()
 	p.announce()
 	p.mu.Unlock()
 	p.poke()
-	p.obituary(m, r, kind, d)
+	p.obituary(m, k, kind, d)
 }
 
 // judge counts how a worker ended, and delays the next start when workers do not even get to their first execution.
@@ -254,15 +262,15 @@ type startError struct {
 func (e startError) Error() string { return e.text }
 func (e startError) Unwrap() error { return e.cause }
 
-// obituary tells the operator how a worker ended, r being what it ran at the time, if anything. That a program had to be
-// stopped with its process is everyday work.
-func (p *Pool) obituary(m *member, r *run, kind EventKind, d death) {
+// obituary tells the operator how a worker ended, k being what it retained, if anything. That a program had to be stopped
+// with its process is everyday work.
+func (p *Pool) obituary(m *member, k *retained, kind EventKind, d death) {
 	e := Event{Kind: kind, Worker: m.name, Type: d.typ, Reason: d.exit.String(), Detail: m.obituary(d.err, d.exit), Stderr: m.stderr()}
 	if m.proc != nil {
 		e.PID = m.proc.PID()
 	}
-	if r != nil {
-		r.name(&e)
+	if len(d.runs) > 0 {
+		d.runs[0].name(&e)
 	}
 	log := p.log.With("worker", e.Worker, "pid", e.PID, "execution", e.Execution, "detail", e.Detail)
 	switch kind {
@@ -274,4 +282,7 @@ func (p *Pool) obituary(m *member, r *run, kind EventKind, d death) {
 		log.Warn("worker ended", "event", string(kind), "reason", e.Reason, "stderr", e.Stderr)
 	}
 	p.emit(e)
+	if k != nil {
+		p.emit(k.lost(m, d))
+	}
 }

@@ -24,12 +24,16 @@ type ledger struct {
 	inFlightBytes int64
 	logs          *logbook
 
+	guest *guest // &own, but for an invocation
+	own   guest
+
 	mu         sync.Mutex
 	began      time.Time
-	guest      stopwatch
-	waiting    int   // host calls under way
-	inFlight   int64 // their bytes
-	tools      int64 // tool calls among them
+	shown      time.Duration // what the guest's clock showed then
+	waiting    int           // host calls under way
+	inFlight   int64         // their bytes
+	closed     bool          // the books are: the guest does not wait for these calls any more
+	tools      int64         // tool calls among them
 	calls      int64
 	fetches    int64
 	fetchBytes int64      // of bodies, both ways
@@ -39,11 +43,15 @@ type ledger struct {
 }
 
 func newLedger(l protocol.Limits, inFlightBytes int64, logs *logbook) governor {
-	return &ledger{
+	own := &ledger{
 		limits: l, inFlightBytes: inFlightBytes, logs: logs,
 		list: ends[*protocol.Call]{maxItems: listedCalls, maxBytes: listedCallBytes, size: callBytes},
 	}
+	own.guest = &own.own
+	return own
 }
+
+func (l *ledger) share(g *guest) { l.guest = g }
 
 func callBytes(c *protocol.Call) int64 {
 	n := len(c.Provider)
@@ -68,7 +76,7 @@ func (l *ledger) admit(r *executor.Request) error {
 func (l *ledger) enter(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.began, l.guest = now, stopwatch{since: now}
+	l.began, l.shown = now, l.guest.enter(now)
 }
 
 func (l *ledger) hostCall(now time.Time, c *hostCall) (*protocol.ThrownError, error) {
@@ -82,12 +90,12 @@ func (l *ledger) hostCall(now time.Time, c *hostCall) (*protocol.ThrownError, er
 	case c.kind == fetchKind && l.fetches >= l.limits.Fetches:
 		return nil, overLimit(protocol.ToolLimit, "more than %d fetches", l.limits.Fetches)
 	}
-	l.open(now, c)
+	inFlight := l.open(now, c)
 	switch {
 	case c.size > l.limits.MessageBytes:
 		l.reach("messageBytes")
 		return throw("TypeError", "the arguments have %d bytes, more than %d", c.size, l.limits.MessageBytes), nil
-	case l.inFlight > l.inFlightBytes:
+	case inFlight > l.inFlightBytes:
 		return throw("RangeError", "the arguments of all calls under way would have more than %d bytes", l.inFlightBytes), nil
 	case l.fetchBytes > l.limits.FetchBytes:
 		l.reach("fetchBytes")
@@ -96,11 +104,9 @@ func (l *ledger) hostCall(now time.Time, c *hostCall) (*protocol.ThrownError, er
 	return nil, nil
 }
 
-// open counts a call. The guest leaves with the first. l.mu is held.
-func (l *ledger) open(now time.Time, c *hostCall) {
-	if l.waiting++; l.waiting == 1 {
-		l.guest.pause(now)
-	}
+// open counts a call, and returns the bytes of all that are under way. l.mu is held.
+func (l *ledger) open(now time.Time, c *hostCall) (inFlight int64) {
+	l.waiting++
 	l.inFlight += c.size
 	l.fetchBytes += c.body
 	switch c.kind {
@@ -112,14 +118,16 @@ func (l *ledger) open(now time.Time, c *hostCall) {
 	case fetchKind:
 		l.fetches++
 	}
+	return l.guest.wait(now, 1, c.size)
 }
 
 func (l *ledger) answered(now time.Time, c *hostCall, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inFlight -= c.size
-	if l.waiting--; l.waiting == 0 {
-		l.guest.start(now)
+	l.waiting--
+	if !l.closed {
+		l.guest.wait(now, -1, -c.size)
 	}
 	if c.kind == readKind {
 		return
@@ -151,17 +159,14 @@ func (l *ledger) output(line worker.Log) error { return l.logs.add(line) }
 func (l *ledger) spent(now time.Time) account {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return account{guest: l.guest.at(now), calls: l.calls, fetches: l.fetches}
+	return account{guest: l.guest.at(now) - l.shown, calls: l.calls, fetches: l.fetches}
 }
 
 func (l *ledger) due() (time.Time, protocol.Type) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	total := l.began.Add(millis(l.limits.TotalMs))
-	if l.guest.since.IsZero() {
-		return total, protocol.TotalTimeout
-	}
-	if wall := l.guest.since.Add(millis(l.limits.WallMs) - l.guest.counted); wall.Before(total) {
+	if wall, runs := l.guest.shows(l.shown + millis(l.limits.WallMs)); runs && wall.Before(total) {
 		return wall, protocol.WallTimeout
 	}
 	return total, protocol.TotalTimeout
@@ -171,7 +176,7 @@ func (l *ledger) end(m worker.Result, cancelled bool) (protocol.Value, *protocol
 	if err := l.note(m.Reached); err != nil {
 		return nil, nil, err
 	}
-	return checkResult(m, l.limits, cancelled)
+	return checkResult(m, l.limits, cancelled, l.guest != &l.own)
 }
 
 // note takes the names of limits that the worker says the program ran into.
@@ -204,13 +209,68 @@ func (l *ledger) account(now time.Time) account {
 		l.reach(name)
 	}
 	a := account{
-		guest: l.guest.at(now), calls: l.calls, fetches: l.fetches, logs: lines, reached: slices.Collect(maps.Keys(l.reached)),
+		guest: l.guest.at(now) - l.shown, calls: l.calls, fetches: l.fetches, logs: lines, reached: slices.Collect(maps.Keys(l.reached)),
 		tools: l.answers[toolKind].of(l.calls), exchanges: l.answers[fetchKind].of(l.fetches),
 	}
 	for _, c := range l.list.list(func(lost protocol.Truncated) *protocol.Call { return &protocol.Call{Omitted: lost.Lines} }) {
 		a.list = append(a.list, *c) // what is answered from here on stays pending
 	}
+	if !l.closed {
+		l.closed = true
+		l.guest.wait(now, -l.waiting, -l.inFlight)
+	}
 	return a
+}
+
+// guest is what the ledgers of one isolate share, those of invocations side by side among them: the guest's clock, which
+// stands while any of them has a host call under way, and the bytes of those calls. Its lock is taken after a ledger's.
+type guest struct {
+	mu       sync.Mutex
+	clock    stopwatch
+	entered  bool
+	waiting  int   // host calls under way
+	inFlight int64 // their bytes
+}
+
+// enter returns what the clock shows, and starts it the first time.
+func (g *guest) enter(now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.entered {
+		g.entered = true
+		g.clock.start(now)
+	}
+	return g.clock.at(now)
+}
+
+// wait counts host calls that begin, or end where the numbers are negative: the guest leaves with the first and comes back
+// with the last. It returns the bytes of all that are under way.
+func (g *guest) wait(now time.Time, calls int, bytes int64) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before := g.waiting
+	g.waiting += calls
+	g.inFlight += bytes
+	switch {
+	case before == 0 && g.waiting > 0:
+		g.clock.pause(now)
+	case before > 0 && g.waiting == 0:
+		g.clock.start(now)
+	}
+	return g.inFlight
+}
+
+func (g *guest) at(now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.clock.at(now)
+}
+
+// shows is when the clock will show d, unless it stands.
+func (g *guest) shows(d time.Duration) (at time.Time, runs bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.clock.since.Add(d - g.clock.counted), !g.clock.since.IsZero()
 }
 
 // stopwatch counts time while it is not paused.

@@ -29,7 +29,8 @@ var (
 	layerLabels  = instrument.LabelsOf(instrument.Layer, LayerEngine, LayerWorker, LayerContract, LayerSupervisor)
 	limitLabels  = instrument.LabelsOf(instrument.Limit, protocol.LimitNames()...)
 	statusLabels = instrument.LabelsOf(instrument.Status, protocol.CallOK, protocol.CallError, protocol.CallPending)
-	refusals     = instrument.LabelsOf(instrument.ErrorType, protocol.Overloaded, protocol.QueueTimeout)
+	refusals     = instrument.LabelsOf(instrument.ErrorType, protocol.Overloaded, protocol.QueueTimeout, protocol.SessionLimit)
+	retainedEnds = instrument.LabelsOf(instrument.Reason, EndReleased, EndIdle, EndExpired, EndCancelled, EndSession, EndDraining, EndStopped, EndLost)
 	outcomes     = outcomeLabels()
 )
 
@@ -41,8 +42,8 @@ func outcomeLabels() instrument.Labels[protocol.Type] {
 			names = append(names, i.Type)
 		}
 	}
-	// A fault of the input is found by the worker, so that such a request has run.
-	names = append(names, protocol.InvalidParams)
+	// A fault of the input, or of a handle, is found by the worker, so that such a request has run.
+	names = append(names, protocol.InvalidParams, protocol.HandleUnknown)
 	labels := instrument.LabelsOf(instrument.Outcome, names...)
 	labels[""] = labels[instrument.OK]
 	delete(labels, instrument.OK)
@@ -74,6 +75,9 @@ func newMeasures(p *Pool, provider metric.MeterProvider) (*measures, error) {
 	limits := s.Counter("executord.limit.hits", "{hit}", "Executions and requests that ran into a limit")
 	calls := s.Counter("executord.tool.calls", "{call}", "Tool calls of executions that ended")
 	fetches := s.Counter("executord.fetches", "{exchange}", "HTTP exchanges of executions that ended")
+	invocations := s.Counter("executord.invocations", "{invocation}", "Invocations of handles that ran and ended; they count among the executions")
+	retained := s.Level("executord.retained.executions", "{execution}", "Executions whose isolate is retained")
+	retainedEnded := s.Counter("executord.retained.ends", "{execution}", "Retained executions that ended")
 	err := s.Read(func(o metric.Observer) {
 		now := p.Stats()
 		t := now.Totals
@@ -81,7 +85,7 @@ func newMeasures(p *Pool, provider metric.MeterProvider) (*measures, error) {
 		instrument.Observe(o, layers, layerLabels, t.Layers)
 		o.ObserveInt64(active, int64(now.Running))
 		o.ObserveInt64(depth, int64(now.Queued))
-		instrument.Observe(o, refused, refusals, map[protocol.Type]uint64{protocol.Overloaded: t.Overloaded, protocol.QueueTimeout: t.QueueTimeouts})
+		instrument.Observe(o, refused, refusals, map[protocol.Type]uint64{protocol.Overloaded: t.Overloaded, protocol.QueueTimeout: t.QueueTimeouts, protocol.SessionLimit: t.Unplaced})
 		o.ObserveInt64(left, int64(t.Left))
 		instrument.Observe(o, workers, workerStates, now.states())
 		o.ObserveInt64(starts, int64(t.Started))
@@ -90,6 +94,9 @@ func newMeasures(p *Pool, provider metric.MeterProvider) (*measures, error) {
 		instrument.Observe(o, limits, limitLabels, t.Limits)
 		instrument.Observe(o, calls, statusLabels, t.ToolCalls)
 		instrument.Observe(o, fetches, statusLabels, t.Fetches)
+		o.ObserveInt64(invocations, int64(t.Invocations))
+		o.ObserveInt64(retained, int64(now.Retained))
+		instrument.Observe(o, retainedEnded, retainedEnds, t.RetainedEnds)
 	})
 	return m, err
 }

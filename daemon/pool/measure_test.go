@@ -193,7 +193,7 @@ func TestMeasuringAllocatesNothing(t *testing.T) {
 	r.Trace = caller("01")
 	out := &protocol.Outcome{}
 	if n := testing.AllocsPerRun(100, func() {
-		ctx, spans := p.trace(ctx, &r)
+		ctx, spans := p.trace(ctx, "execute", r.Trace)
 		spans.queued(ctx, nil)
 		ctx = spans.running(ctx)
 		_ = spans.tool(ctx, call)

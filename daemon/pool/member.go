@@ -37,12 +37,13 @@ type memberState uint8
 const (
 	starting  memberState = iota // not ready for the first time
 	idle                         // holds an isolate and waits
-	running                      // has an execution, or is about to get it
+	running                      // has an execution, or is about to get it; or invocations of what it retains
+	keeping                      // holds an isolate that is retained, in which nothing runs
 	restoring                    // gave its result, makes the next isolate
 	leaving                      // takes no execution any more
 )
 
-var stateNames = [...]string{"starting", "idle", "running", "restoring", "leaving"}
+var stateNames = [...]string{"starting", "idle", "running", "retained", "restoring", "leaving"}
 
 // member is one worker process of the pool.
 type member struct {
@@ -55,13 +56,14 @@ type member struct {
 	state      memberState
 	due        bool // to be replaced; serves until the replacement is there
 	executions int
-	lane       *lane // whose execution runs, with state running
+	lane       *lane     // whose execution runs, with state running
+	held       *retained // whose isolate it has: nobody else gets it
 	hello      worker.Hello
 	pid        int
 
 	run      atomic.Pointer[run] // under way; set by Execute, cleared by the reader
 	gone     atomic.Bool         // the reader ended: no run may begin
-	lastID   atomic.Uint64       // of the newest execution
+	lastID   atomic.Uint64       // of the newest execution or invocation
 	baseline atomic.Int64        // resident bytes at rest
 	rss      atomic.Int64        // last seen at rest or by a heartbeat
 	heard    atomic.Int64        // when a frame came last, unix nanoseconds
@@ -77,8 +79,9 @@ type member struct {
 	killedAt atomic.Int64 // unix nanoseconds, 0 while it was not killed
 
 	// The reader's own.
+	kept      *retained // until it makes itself ready
+	blame     *run      // the invocation that the last frame was of
 	word      *worker.LastWord
-	restoring bool
 	moveBy    time.Time // when it has to be ready again, or gone after its last word; zero for never
 	beats     int
 	beatsFrom time.Time
@@ -284,7 +287,7 @@ func tidy(h worker.Hello) worker.Hello {
 
 // join makes a member that is ready available; it returns errRetired when the pool does not need it any more.
 func (m *member) join() error {
-	m.restoring, m.moveBy = false, time.Time{}
+	m.kept, m.blame, m.moveBy = nil, nil, time.Time{}
 	if rss, err := m.meter.rss(); err == nil {
 		m.baseline.Store(rss)
 		m.rss.Store(rss)
@@ -316,8 +319,8 @@ func (m *member) armDeadline() {
 	now := time.Now()
 	m.heard.Store(now.UnixNano())
 	by := now.Add(m.pool.config().HeartbeatTimeout)
-	if !m.moveBy.IsZero() && m.moveBy.Before(by) {
-		by = m.moveBy
+	if moveBy := m.movesBy(); !moveBy.IsZero() && moveBy.Before(by) {
+		by = moveBy
 	}
 	_ = m.conn.SetReadDeadline(by)
 	if killed := m.killedAt.Load(); killed != 0 {
@@ -352,66 +355,96 @@ var (
 	errUnconfined = errors.New("a required layer of isolation is not in force")
 )
 
-// handle acts on one frame of a worker that is ready.
-func (m *member) handle(msg worker.Message) error {
-	r := m.run.Load()
-	mine := func(id uint64) error {
-		if r == nil || r.id != id {
-			return violationf("%T for execution %d, which it does not have", msg, id)
-		}
-		return nil
+// find is the run that a frame is about.
+func (m *member) find(id uint64, frame worker.Message) (*run, error) {
+	if r := m.run.Load(); r != nil && r.id == id {
+		return r, nil
 	}
-	switch msg := msg.(type) {
+	if m.kept != nil {
+		if m.blame = m.kept.find(id); m.blame != nil {
+			return m.blame, nil
+		}
+	}
+	return nil, violationf("%T for execution %d, which it does not have", frame, id)
+}
+
+// handle acts on one frame of a worker that is ready.
+func (m *member) handle(frame worker.Message) error {
+	switch msg := frame.(type) {
 	case worker.Heartbeat:
-		return m.heartbeat(r, msg)
+		return m.heartbeat(msg)
 	case worker.Log:
-		if err := mine(msg.ID); err != nil {
+		r, err := m.find(msg.ID, frame)
+		if err != nil {
 			return err
 		}
 		return r.logs.add(msg)
 	case worker.ToolCall:
-		if err := mine(msg.ID); err != nil {
+		r, err := m.find(msg.ID, frame)
+		if err != nil {
 			return err
 		}
 		return r.toolCall(msg)
 	case worker.Fetch:
-		if err := mine(msg.ID); err != nil {
+		r, err := m.find(msg.ID, frame)
+		if err != nil {
 			return err
 		}
 		return r.fetch(msg)
 	case worker.FetchRead:
-		if err := mine(msg.ID); err != nil {
+		r, err := m.find(msg.ID, frame)
+		if err != nil {
 			return err
 		}
 		return r.fetchRead(msg)
 	case worker.FetchCancel:
-		if err := mine(msg.ID); err != nil {
+		r, err := m.find(msg.ID, frame)
+		if err != nil {
 			return err
 		}
 		return r.fetchCancel(msg)
 	case worker.Result:
-		if err := mine(msg.ID); err != nil {
+		r, err := m.find(msg.ID, frame)
+		if err != nil {
 			return err
 		}
 		return m.result(r, msg)
 	case worker.Ready:
-		switch {
-		case m.word != nil:
-			return nil // as with a result
-		case !m.restoring:
-			return violationf("Ready without a reason")
-		}
-		m.pool.measure.restore(msg.Restore, m.pool.config().SpawnTimeout-time.Until(m.moveBy))
-		return m.join()
+		return m.readyAgain(msg)
 	case worker.LastWord:
 		m.word, m.moveBy = &msg, time.Now().Add(exitGrace)
 		return nil
 	}
-	return violationf("%T once it was ready", msg)
+	return violationf("%T once it was ready", frame)
+}
+
+// readyAgain takes the word of a worker that has room for an execution.
+func (m *member) readyAgain(msg worker.Ready) error {
+	by := m.movesBy()
+	switch {
+	case m.word != nil:
+		return nil // as with a result
+	case m.kept != nil && m.killedAt.Load() != 0:
+		return nil // an invocation was stopped, and it is killed for the others
+	case by.IsZero():
+		return violationf("Ready without a reason")
+	}
+	m.pool.measure.restore(msg.Restore, m.pool.config().SpawnTimeout-time.Until(by))
+	return m.join()
+}
+
+// movesBy is when it has to be ready again, or gone after its last word; zero for never.
+func (m *member) movesBy() time.Time {
+	if m.moveBy.IsZero() && m.kept != nil {
+		if at := m.kept.letGo.Load(); at != 0 {
+			return time.Unix(0, at).Add(m.pool.config().SpawnTimeout)
+		}
+	}
+	return m.moveBy
 }
 
 // heartbeat may name an execution that just ended, for it comes from another thread of the worker.
-func (m *member) heartbeat(r *run, h worker.Heartbeat) error {
+func (m *member) heartbeat(h worker.Heartbeat) error {
 	if h.ID > m.lastID.Load() {
 		return violationf("heartbeat for execution %d, which it does not have", h.ID)
 	}
@@ -419,11 +452,19 @@ func (m *member) heartbeat(r *run, h worker.Heartbeat) error {
 	if m.beats > beatBurst+int(time.Since(m.beatsFrom)/beatsEach) {
 		return violationf("a flood of heartbeats")
 	}
+	r := m.run.Load()
+	if m.kept != nil {
+		r = m.kept.find(h.ID)
+	}
 	if r != nil && h.ID == r.id {
 		r.beat(h)
 	}
 	if rss, err := m.meter.rss(); err == nil {
 		m.rss.Store(rss)
+	}
+	if m.kept != nil {
+		m.kept.flush()
+		return m.kept.watch(m.rss.Load())
 	}
 	return nil
 }
@@ -437,8 +478,14 @@ func (m *member) result(r *run, msg worker.Result) error {
 	if out == nil {
 		return err
 	}
+	if r.invoked != nil {
+		return m.returned(r, msg, out)
+	}
 	m.run.Store(nil)
-	m.restoring, m.moveBy = true, time.Now().Add(m.pool.config().SpawnTimeout)
+	if msg.Retained {
+		return m.retain(r, msg, out)
+	}
+	m.moveBy = time.Now().Add(m.pool.config().SpawnTimeout)
 	exhausted := m.pool.finished(m, r, out)
 	r.finish(out)
 	if exhausted {

@@ -47,8 +47,14 @@ type Pool struct {
 	members     map[*member]struct{} // whose process may exist
 	idle        []*member            // longest idle first
 	running     int                  // members in that state
-	rounded     chan struct{}        // closed and replaced when the keeper has gone round
-	ready       chan struct{}        // closed and replaced when a member joins or a start fails
+	calling     int                  // of those, members that are retained and have invocations
+	retained    map[string]*retained // by what the ids of their handles begin with
+	places      int                  // for retained executions that are taken, those that end while something is under way included
+	reserved    map[*run]struct{}    // that have a place besides
+	placesOf    map[string]int       // both, by identity
+	tombs       tombs
+	rounded     chan struct{} // closed and replaced when the keeper has gone round
+	ready       chan struct{} // closed and replaced when a member joins or a start fails
 	lastWorker  uint64
 	failures    int       // starts that failed in a row
 	notBefore   time.Time // no start before
@@ -59,8 +65,6 @@ type Pool struct {
 
 	records records
 }
-
-var _ executor.Executor = (*Pool)(nil)
 
 // New checks c and starts the workers; it does not wait for them, see WaitReady. On an error the launcher is still the
 // caller's to close.
@@ -77,6 +81,7 @@ func newPool(c Config, o outside) (*Pool, error) {
 		log: c.Logger, outside: o, prefix: rand.Text()[:10],
 		draining: make(chan struct{}), closing: make(chan struct{}), wake: make(chan struct{}, 1), ready: make(chan struct{}), rounded: make(chan struct{}),
 		members: map[*member]struct{}{}, totals: newTotals(), records: newRecords(),
+		retained: map[string]*retained{}, reserved: map[*run]struct{}{}, placesOf: map[string]int{},
 	}
 	p.current.Store(&c)
 	var err error
@@ -120,7 +125,7 @@ func (p *Pool) WaitReady(ctx context.Context) error {
 // Execute implements [executor.Executor]. It does not wait for a tool callback that ignores its context, but starts
 // none once the execution ended.
 func (p *Pool) Execute(ctx context.Context, r executor.Request) (*protocol.Outcome, error) {
-	ctx, spans := p.trace(ctx, &r)
+	ctx, spans := p.trace(ctx, "execute", r.Trace)
 	out, err := p.execute(ctx, &r, spans)
 	spans.end(out, err)
 	return out, err
@@ -145,6 +150,13 @@ func (p *Pool) execute(ctx context.Context, r *executor.Request, spans *tracing)
 
 // through takes a run from its arrival to its end.
 func (p *Pool) through(ctx context.Context, run *run) (*protocol.Outcome, error) {
+	if err := p.reserve(run); err != nil {
+		if errors.Is(err, protocol.Overloaded) {
+			p.turnedAway(run, protocol.Overloaded)
+		}
+		return nil, err
+	}
+	defer p.unreserve(run)
 	m, err := p.dispatch(ctx, run)
 	if !errors.Is(err, protocol.Overloaded) {
 		p.measure.waited(ctx, p.outside.now().Sub(run.queued))
@@ -155,12 +167,17 @@ func (p *Pool) through(ctx context.Context, run *run) (*protocol.Outcome, error)
 	case m == nil:
 		return run.neverRan(ctx), nil
 	}
+	return p.follow(ctx, run)
+}
+
+// follow takes a run that its worker has to its end.
+func (p *Pool) follow(ctx context.Context, run *run) (*protocol.Outcome, error) {
 	run.supervise(ctx)
 	run.logs.read.Wait()
 	run.starting.Wait()
 	p.measure.ended(ctx, typeOf(run.out), run.settled.Sub(run.started), run.settled.Sub(run.queued))
 	p.report(run)
-	if e := run.out.Error; e != nil && e.Type == protocol.InvalidParams { // its input could not be given to it
+	if e := run.out.Error; e != nil && (e.Type == protocol.InvalidParams || e.Type == protocol.HandleUnknown) { // nothing ran
 		return nil, e
 	}
 	return run.out, nil
@@ -188,6 +205,9 @@ func (p *Pool) newRun(r *executor.Request) (*run, error) {
 	if err := config.checkNetwork(r); err != nil {
 		return nil, err
 	}
+	if r.Retain != nil && config.Retained == 0 {
+		return nil, protocol.FieldError("retain", "this service retains nothing")
+	}
 	id := p.lastID.Add(1)
 	limits := config.effective(r.Limits)
 	logs := newLogbook(limits, r.OnLog)
@@ -205,7 +225,7 @@ func (p *Pool) newRun(r *executor.Request) (*run, error) {
 		execution = p.nameOf(id)
 	}
 	return &run{
-		pool: p, config: config, id: id, execution: execution, waiter: newWaiter(r.Identity), req: r, limits: limits, govern: govern, logs: logs, message: message,
+		pool: p, config: config, number: id, id: id, execution: execution, waiter: newWaiter(r.Identity), req: r, limits: limits, govern: govern, logs: logs, message: message,
 		queued: p.outside.now(), done: make(chan struct{}),
 		exchanges: map[uint64]*exchange{}, turns: make(chan struct{}, fetchesAtOnce),
 	}, nil
@@ -270,21 +290,22 @@ func (p *Pool) report(r *run) {
 
 // name says in e which execution it is about.
 func (r *run) name(e *Event) {
-	e.Execution, e.ID, e.Session, e.Identity = r.execution, r.pool.nameOf(r.id), r.req.Session, r.req.Identity
+	e.Execution, e.ID, e.Session, e.Identity = r.execution, r.pool.nameOf(r.number), r.req.Session, r.req.Identity
 }
 
-// Drain refuses new requests and those that wait, with draining, and lets go on what runs. It does not wait for that, and
-// may be called more than once.
+// Drain refuses new requests and those that wait, with draining, ends what is retained, and lets go on what runs. It does
+// not wait for that, and may be called more than once.
 func (p *Pool) Drain() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if !p.drained {
 		p.drained = true
 		close(p.draining)
 	}
+	p.mu.Unlock()
+	p.endAll(func(*retained) bool { return true }, EndDraining, stoppingText, "")
 }
 
-func drainError() error { return protocol.Errorf(protocol.Draining, "the service is stopping") }
+func drainError() error { return protocol.Errorf(protocol.Draining, stoppingText) }
 
 // Close refuses new requests and those that wait, cancels what runs, and returns when all executions ended and all
 // processes are gone. It gives up, with an error, on callbacks that do not return.

@@ -17,6 +17,7 @@ type lane struct {
 	waiting  list.List     // of *waiter
 	turn     *list.Element // in ring, nil when nobody waits
 	running  int
+	calling  int // of those, retained ones with invocations
 }
 
 // waiter is one request that waits.
@@ -51,10 +52,10 @@ func (q *fairQueue) leave(l *lane) {
 	}
 }
 
-// load is how many of an identity wait or run.
-func (q *fairQueue) load(identity string) int {
+// load is how many of an identity wait or run, as crowd counts them.
+func (q *fairQueue) load(identity string, workers int) int {
 	if l := q.lanes[identity]; l != nil {
-		return l.waiting.Len() + l.running
+		return l.waiting.Len() + crowd(l.running, l.calling, workers)
 	}
 	return 0
 }

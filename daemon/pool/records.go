@@ -24,9 +24,10 @@ type Phase string
 
 // The phases.
 const (
-	Queued  Phase = "queued"
-	Running Phase = "running"
-	Ended   Phase = "ended"
+	Queued   Phase = "queued"
+	Running  Phase = "running"
+	Retained Phase = "retained" // it has its outcome, and its isolate stays
+	Ended    Phase = "ended"
 )
 
 // ExecutionInfo is what the operator may know of an execution: nothing that it was given or computed.
@@ -46,10 +47,22 @@ type ExecutionInfo struct {
 	Reason   string         // as protocol.Error.Reason
 	Message  string         // the first 512 bytes of the error's; it may be the program's words
 	Layer    Layer          // who ended it
+	Kept     *KeptInfo      // of one that is retained, or was; its Over is then when that ended
+	Of       string         // ID of the retained execution that an invocation is of
 	Logs     []protocol.Log // its last console lines, of Execution only: 20 of them, 4 KiB
 }
 
-// records are the executions of a pool: all that wait or run, and the last that ended. Its lock is taken by itself.
+// KeptInfo is what there is to say of a retained execution.
+type KeptInfo struct {
+	Since   time.Time // its outcome
+	Used    time.Time // when the last invocation ended, or as Since
+	Until   time.Time // when it ends whatever is invoked
+	Handles int       // that were not released
+	Calls   int       // invocations under way
+	Why     string    // it ended; empty while it lasts
+}
+
+// records are the executions of a pool: all that wait or run, and the last that ended. Its lock may be taken under Pool.mu.
 type records struct {
 	mu        sync.Mutex
 	live      map[uint64]*run
@@ -79,25 +92,44 @@ func newRecords() records {
 func (r *records) add(x *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.live[x.id] = x
+	r.live[x.number] = x
 }
 
-// end remembers a run, unless it was turned away at once: of those there may be too many.
+// drop forgets a run that is retained now.
+func (r *records) drop(x *run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.live, x.number)
+}
+
+// remember adds an execution that was retained.
+func (r *records) remember(i ExecutionInfo) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fine.add(i)
+}
+
+// end remembers a run, unless it was turned away at once: of those there may be too many. One that is retained is
+// remembered later.
 func (r *records) end(x *run, out *protocol.Outcome, err error) {
+	if x.invoked == nil && out != nil && out.Retained != nil {
+		return
+	}
 	info := x.record(out, err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.live, x.id)
+	delete(r.live, x.number)
 	switch info.Type {
 	case "":
 		r.fine.add(info)
-	case protocol.Overloaded, protocol.Draining:
+	case protocol.Overloaded, protocol.Draining, protocol.SessionLimit, protocol.HandleUnknown:
 	default:
 		r.bad.add(info)
 	}
 }
 
-// Executions lists all that wait or run, longest first, and then the last that ended, latest first; without their logs.
+// Executions lists all that wait, run or are retained, longest first, and then the last that ended, latest first; without
+// their logs.
 func (p *Pool) Executions() []ExecutionInfo {
 	r := &p.records
 	r.mu.Lock()
@@ -105,18 +137,56 @@ func (p *Pool) Executions() []ExecutionInfo {
 	for _, x := range r.live {
 		live = append(live, x)
 	}
+	r.mu.Unlock()
+	kept := p.keptInfos(nil) // read in the order in which executions go from one list to the next: none is missed
+	r.mu.Lock()
 	over := slices.Concat(r.fine.items, r.bad.items)
 	r.mu.Unlock()
-	slices.SortFunc(live, func(a, b *run) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(live, func(a, b *run) int { return cmp.Compare(a.number, b.number) })
 	slices.SortStableFunc(over, func(a, b ExecutionInfo) int { return b.Over.Compare(a.Over) })
-	list := make([]ExecutionInfo, 0, len(live)+len(over))
+	list := make([]ExecutionInfo, 0, len(live)+len(kept)+len(over))
 	for _, x := range live {
 		list = append(list, x.info())
 	}
-	for i := range over {
-		over[i].Logs = nil
+	list = slices.Concat(list, kept)
+	slices.SortStableFunc(list, func(a, b ExecutionInfo) int { return a.Came.Compare(b.Came) })
+	list = latest(append(list, over...))
+	for i := range list {
+		list[i].Logs = nil
 	}
-	return append(list, over...)
+	return list
+}
+
+// latest leaves of executions that are there twice, for they went on meanwhile, the later.
+func latest(list []ExecutionInfo) []ExecutionInfo {
+	last := make(map[string]int, len(list))
+	for i, x := range list {
+		last[x.ID] = i
+	}
+	if len(last) == len(list) {
+		return list
+	}
+	kept := list[:0]
+	for i, x := range list {
+		if last[x.ID] == i {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+// keptInfos are the retained executions that which takes, or all of them.
+func (p *Pool) keptInfos(which func(*ExecutionInfo) bool) (list []ExecutionInfo) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, k := range p.retained {
+		if which == nil || which(&k.info) {
+			i := k.info
+			i.Kept = k.state("")
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // Execution returns the executions that the pool or their callers know by id: the one of that ID, else all of that
@@ -125,7 +195,10 @@ func (p *Pool) Execution(id string) []ExecutionInfo {
 	r := &p.records
 	r.mu.Lock()
 	live := r.named(id)
+	r.mu.Unlock()
+	kept := p.keptInfos(func(i *ExecutionInfo) bool { return i.ID == id || i.CallerID == id })
 	var over []ExecutionInfo
+	r.mu.Lock()
 	for _, i := range slices.Concat(r.fine.items, r.bad.items) {
 		if i.ID == id || i.CallerID == id {
 			i.Logs = slices.Clone(i.Logs)
@@ -141,7 +214,10 @@ func (p *Pool) Execution(id string) []ExecutionInfo {
 		}
 		list = append(list, i)
 	}
-	list = append(list, over...)
+	for i := range kept {
+		kept[i].Logs = slices.Clone(kept[i].Logs)
+	}
+	list = latest(slices.Concat(list, kept, over))
 	if at := slices.IndexFunc(list, func(i ExecutionInfo) bool { return i.ID == id }); at >= 0 {
 		return list[at : at+1]
 	}
@@ -151,7 +227,7 @@ func (p *Pool) Execution(id string) []ExecutionInfo {
 // named returns the runs of an id of either kind. With mu.
 func (r *records) named(id string) (list []*run) {
 	for _, x := range r.live {
-		if x.execution == id || x.pool.nameOf(x.id) == id {
+		if x.execution == id || x.pool.nameOf(x.number) == id {
 			list = append(list, x)
 		}
 	}
@@ -159,14 +235,18 @@ func (r *records) named(id string) (list []*run) {
 }
 
 // CancelExecution ends the execution of that ID as cancelled, whether it waits or runs; its caller gets the reason as the
-// message. False when there is none, or it has ended.
+// message. One that is retained ends with its invocations. False when there is none, or it has ended.
 func (p *Pool) CancelExecution(id, reason string) bool {
 	r := &p.records
 	r.mu.Lock()
 	live := r.named(id)
 	r.mu.Unlock()
-	at := slices.IndexFunc(live, func(x *run) bool { return p.nameOf(x.id) == id })
-	return at >= 0 && live[at].order(clip(reason, maxDetail))
+	reason = clip(reason, maxDetail)
+	at := slices.IndexFunc(live, func(x *run) bool { return p.nameOf(x.number) == id })
+	if at >= 0 && live[at].order(reason) {
+		return true
+	}
+	return p.endAll(func(k *retained) bool { return p.nameOf(k.number) == id }, EndCancelled, reason, reason) > 0
 }
 
 // order cancels a run for the operator. The reason of the first order stands.
@@ -206,8 +286,12 @@ func (r *run) info() ExecutionInfo {
 }
 
 func (r *run) basics() ExecutionInfo {
+	of := ""
+	if r.invoked != nil {
+		of = r.pool.nameOf(r.invoked.of.number)
+	}
 	return ExecutionInfo{
-		ID: r.pool.nameOf(r.id), CallerID: strings.Clone(r.execution), Identity: r.req.Identity, Session: r.req.Session,
+		Of: of, ID: r.pool.nameOf(r.number), CallerID: strings.Clone(r.execution), Identity: r.req.Identity, Session: r.req.Session,
 		Name: cmp.Or(strings.Clone(r.req.Name), "main.js"), Phase: Queued, Came: r.queued, Limits: r.limits,
 	}
 }

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/base64"
 	"maps"
 	"slices"
@@ -18,24 +19,36 @@ func (p *Pool) newExecute(id uint64, r *executor.Request, l protocol.Limits) (wo
 		return worker.Execute{}, err
 	}
 	m := worker.Execute{
-		ID: id, Code: r.Code, Name: cmp.Or(r.Name, "main.js"),
+		ID: id, Retain: newRetain(r), Code: r.Code, Name: cmp.Or(r.Name, "main.js"),
 		Form:     string(cmp.Or(r.Form, protocol.FormAuto)),
 		Language: string(cmp.Or(r.Language, protocol.JavaScript)),
 		Network:  string(cmp.Or(r.Network, protocol.NetworkNone)),
 		Input:    r.Input, Modules: modules, Providers: newProviders(r.Providers),
-		Limits: worker.Limits{
-			CPU: millis(l.CPUMs), Wall: millis(l.WallMs), Total: millis(l.TotalMs),
-			HeapBytes: l.HeapMiB << 20, BufferBytes: l.BufferMiB << 20, SlackBytes: l.SlackMiB << 20,
-			StackBytes: l.StackKiB << 10, ResultBytes: l.ResultBytes, MessageBytes: l.MessageBytes,
-			ValueDepth: l.ValueDepth, ValueParts: l.ValueParts, LogBytes: l.LogBytes, LogLines: l.LogLines,
-			ToolCalls: l.ToolCalls, CallsInFlight: l.ToolCallsInFlight, Fetches: l.Fetches, Timers: l.Timers,
-		},
+		Limits: newLimits(l),
 	}
 	if n := size(&m); n > worker.DefaultFrameBytes-frameMargin {
 		return m, protocol.Errorf(protocol.InvalidParams, "code, input and modules have %d bytes together, more than %d",
 			n, worker.DefaultFrameBytes-frameMargin)
 	}
 	return m, nil
+}
+
+func newLimits(l protocol.Limits) worker.Limits {
+	return worker.Limits{
+		CPU: millis(l.CPUMs), Wall: millis(l.WallMs), Total: millis(l.TotalMs),
+		HeapBytes: l.HeapMiB << 20, BufferBytes: l.BufferMiB << 20, SlackBytes: l.SlackMiB << 20,
+		StackBytes: l.StackKiB << 10, ResultBytes: l.ResultBytes, MessageBytes: l.MessageBytes,
+		ValueDepth: l.ValueDepth, ValueParts: l.ValueParts, LogBytes: l.LogBytes, LogLines: l.LogLines,
+		ToolCalls: l.ToolCalls, CallsInFlight: l.ToolCallsInFlight, Fetches: l.Fetches, Timers: l.Timers,
+	}
+}
+
+// newRetain is what the ids of handles begin with: nobody can guess it. Empty where the request retains nothing.
+func newRetain(r *executor.Request) string {
+	if r.Retain == nil {
+		return ""
+	}
+	return rand.Text()
 }
 
 func newProviders(providers []protocol.Provider) []worker.Provider {

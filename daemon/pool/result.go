@@ -21,8 +21,22 @@ var claims = map[protocol.Type]bool{
 	protocol.Deadlock: true, protocol.Cancelled: true, protocol.InvalidParams: true,
 }
 
-// inputField is the one parameter that a worker may find fault with.
+// inputField is the one parameter of a request that a worker may find fault with.
 const inputField = "input"
+
+// callFields are those of an invocation: what is in tags is not looked at before, nor what a handle is of.
+var callFields = map[string]bool{"args": true, "method": true}
+
+// blamed tells whether an error names a parameter as it may: one that is invalid, and no other.
+func blamed(e *protocol.Error, invoked bool) bool {
+	if e.Type != protocol.InvalidParams {
+		return e.Field == ""
+	}
+	if invoked {
+		return callFields[e.Field]
+	}
+	return e.Field == inputField
+}
 
 // jsonPerPart is how many JSON values one part of a value has at most; see protocol.ValueBounds.
 const jsonPerPart = 4
@@ -33,8 +47,9 @@ func bounds(bytes int64, n int, l protocol.Limits) protocol.Bounds {
 	return protocol.Bounds{Bytes: int(bytes), Depth: int(l.ValueDepth) + 2, Nodes: n*jsonPerPart*int(l.ValueParts) + around}
 }
 
-// checkResult reads what a worker says an execution came to: a value, or an error. The error returned is a violation.
-func checkResult(m worker.Result, l protocol.Limits, cancelled bool) (protocol.Value, *protocol.Error, error) {
+// checkResult reads what a worker says an execution, or an invocation, came to: a value, or an error. The error returned is
+// a violation.
+func checkResult(m worker.Result, l protocol.Limits, cancelled, invoked bool) (protocol.Value, *protocol.Error, error) {
 	switch {
 	case (m.Value == nil) == (m.Error == nil):
 		return nil, nil, violationf("a result that has not either a value or an error")
@@ -55,11 +70,11 @@ func checkResult(m worker.Result, l protocol.Limits, cancelled bool) (protocol.V
 	switch {
 	case err != nil:
 		return nil, nil, violationf("error of a result: %v", err)
-	case !claims[fault.Type]:
+	case !claims[fault.Type] && !(invoked && fault.Type == protocol.HandleUnknown):
 		return nil, nil, violationf("a result may not say %.40q", string(fault.Type))
 	case fault.Type == protocol.Cancelled && !cancelled:
 		return nil, nil, violationf("a result says cancelled, but nobody cancelled")
-	case (fault.Type == protocol.InvalidParams) != (fault.Field == inputField), fault.Field != "" && fault.Field != inputField:
+	case !blamed(fault, invoked):
 		return nil, nil, violationf("a result may not say %.40q of %.40q", string(fault.Type), fault.Field)
 	case fault.Reason != "" || fault.RetryAfterMs != 0:
 		return nil, nil, violationf("an error of a result has fields that are not the worker's to fill")

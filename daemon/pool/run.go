@@ -16,9 +16,11 @@ type run struct {
 	starting sync.WaitGroup // calls of Request.Call that have a goroutine but are not in the host's hands yet
 
 	pool      *Pool
-	config    *Config // as it was when the request came
-	id        uint64  // on the channel
-	execution string  // the caller's id
+	config    *Config     // as it was when the request came
+	number    uint64      // in the pool
+	id        uint64      // on the channel: the number of an execution, a later one of an invocation
+	execution string      // the caller's id
+	invoked   *invocation // nil for an execution
 	req       *executor.Request
 	limits    protocol.Limits
 	govern    governor
@@ -28,6 +30,8 @@ type run struct {
 	trace     *tracing
 	waiter    *waiter
 	ordered   atomic.Pointer[string] // why the operator cancels it
+	place     bool                   // it may be retained; guarded by Pool.mu like forsaken
+	forsaken  bool                   // and may not any more: its session is gone
 
 	// Set by begin, before the worker hears of the execution.
 	m           *member
@@ -69,12 +73,7 @@ type run struct {
 // begin makes the run the worker's and sends it. False means that the worker was dead before it could hear of it; the
 // run can then begin on another.
 func (r *run) begin(ctx context.Context, m *member) (bool, error) {
-	now := r.pool.outside.now()
-	r.m, r.started = m, now
-	r.startCPU, _ = m.meter.cpu()
-	r.startThread, _ = m.meter.thread()
-	r.ctx, r.cancel = context.WithCancel(ctx)
-	r.govern.enter(now)
+	r.mount(ctx, m)
 	m.lastID.Store(r.id)
 	m.run.Store(r)
 	if m.gone.Load() && m.run.CompareAndSwap(r, nil) {
@@ -88,6 +87,22 @@ func (r *run) begin(ctx context.Context, m *member) (bool, error) {
 	case err == worker.ErrQueueFull:
 		r.condemn(unresponsive("the worker does not read its channel"))
 	} // a channel that broke ends the run through its reader
+	r.begun()
+	return true, nil
+}
+
+// mount notes what it begins with.
+func (r *run) mount(ctx context.Context, m *member) {
+	now := r.pool.outside.now()
+	r.m, r.started = m, now
+	r.startCPU, _ = m.meter.cpu()
+	r.startThread, _ = m.meter.thread()
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	r.govern.enter(now)
+}
+
+// begun follows what was sent.
+func (r *run) begun() {
 	r.logs.open()
 	r.mu.Lock()
 	r.placed = true
@@ -95,7 +110,6 @@ func (r *run) begin(ctx context.Context, m *member) (bool, error) {
 	if order := r.ordered.Load(); order != nil {
 		r.halt(*order)
 	}
-	return true, nil
 }
 
 // abandon undoes begin where nothing was sent.
@@ -113,6 +127,13 @@ func (r *run) condemn(v *verdict) {
 	if first {
 		r.m.kill()
 	}
+}
+
+// condemned tells that there is a verdict.
+func (r *run) condemned() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.verdict != nil
 }
 
 // halt tells the worker to cancel, the first time. When it returns the worker has been told.
@@ -147,6 +168,9 @@ func (r *run) settle(m worker.Result) (*protocol.Outcome, error) {
 	cancelled := r.cancelled != nil
 	r.mu.Unlock()
 	value, fault, err := r.govern.end(m, cancelled)
+	if err == nil {
+		err = r.checkRetained(m, fault)
+	}
 	if err != nil || !r.end() {
 		return nil, err
 	}
@@ -208,7 +232,7 @@ func (r *run) outcome(ok bool) (*protocol.Outcome, time.Duration) {
 	}, used.guest
 }
 
-// finish hands the outcome to Execute. It is called once.
+// finish hands the outcome to Execute or Invoke. It is called once.
 func (r *run) finish(out *protocol.Outcome) {
 	r.cancel()
 	r.out = out

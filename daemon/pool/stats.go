@@ -27,18 +27,23 @@ type Totals struct {
 
 	ToolCalls map[protocol.CallStatus]uint64 // of executions that ended
 	Fetches   map[protocol.CallStatus]uint64 // likewise; a fetch has its answer with the head of the response
+
+	Retained     uint64               // executions whose isolate stayed
+	RetainedEnds map[EndReason]uint64 // and ended
+	Invocations  uint64               // that ended, which count among the executions
+	Unplaced     uint64               // requests that one caller may retain no more for
 }
 
 func newTotals() Totals {
 	return Totals{
 		Endings: map[protocol.Type]uint64{}, Layers: map[Layer]uint64{}, Limits: map[string]uint64{},
-		ToolCalls: map[protocol.CallStatus]uint64{}, Fetches: map[protocol.CallStatus]uint64{},
+		ToolCalls: map[protocol.CallStatus]uint64{}, Fetches: map[protocol.CallStatus]uint64{}, RetainedEnds: map[EndReason]uint64{},
 	}
 }
 
 func (t Totals) clone() Totals {
 	t.Endings, t.Layers, t.Limits = maps.Clone(t.Endings), maps.Clone(t.Layers), maps.Clone(t.Limits)
-	t.ToolCalls, t.Fetches = maps.Clone(t.ToolCalls), maps.Clone(t.Fetches)
+	t.ToolCalls, t.Fetches, t.RetainedEnds = maps.Clone(t.ToolCalls), maps.Clone(t.Fetches), maps.Clone(t.RetainedEnds)
 	return t
 }
 
@@ -80,8 +85,10 @@ func limitsHit(t protocol.Type, by Layer, l protocol.Limits, s protocol.Stats) s
 
 // Stats is the pool at one moment.
 type Stats struct {
-	Queued, Running           int   // requests
+	Queued, Running           int   // requests, and retained executions with invocations
 	Idle, Starting, Restoring int   // workers, besides the running ones
+	Retaining                 int   // workers that hold what is retained, while nothing runs in it
+	Retained                  int   // executions that are retained
 	Leaving                   int   // workers that end
 	Due                       int   // workers, of any state, that are to be replaced
 	RSSBytes                  int64 // of all workers, as the pool saw it last
@@ -96,7 +103,7 @@ type Stats struct {
 func (s *Stats) states() map[string]int {
 	return map[string]int{
 		stateNames[starting]: s.Starting, stateNames[idle]: s.Idle, stateNames[running]: s.Running,
-		stateNames[restoring]: s.Restoring, stateNames[leaving]: s.Leaving,
+		stateNames[keeping]: s.Retaining, stateNames[restoring]: s.Restoring, stateNames[leaving]: s.Leaving,
 	}
 }
 
@@ -107,7 +114,7 @@ type Load struct{ Queued, Running int }
 type WorkerInfo struct {
 	Name       string
 	PID        int
-	State      string // "starting", "idle", "running", "restoring" or "leaving"
+	State      string // "starting", "idle", "running", "retained", "restoring" or "leaving"
 	Due        bool   // to be replaced
 	Executions int
 	Age        time.Duration
@@ -123,7 +130,7 @@ func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Stats{
-		Queued: p.queue.size, Running: p.running, Identities: make(map[string]Load, len(p.queue.lanes)),
+		Queued: p.queue.size, Running: p.running, Retained: len(p.retained), Identities: make(map[string]Load, len(p.queue.lanes)),
 		ServiceTime: time.Duration(p.service), FailuresInRow: p.failures, Totals: p.totals.clone(),
 	}
 	if p.lastFailure != nil {
@@ -135,6 +142,8 @@ func (p *Pool) Stats() Stats {
 			s.Starting++
 		case idle:
 			s.Idle++
+		case keeping:
+			s.Retaining++
 		case restoring:
 			s.Restoring++
 		case leaving:

@@ -128,7 +128,10 @@ func (w *watch) overCPU() bool {
 }
 
 func (w *watch) overMemory() bool {
-	l, m := w.run.limits, w.run.m
+	m := w.run.m
 	used, err := m.meter.rss()
-	return err == nil && used > m.baseline.Load()+(2*l.HeapMiB+l.BufferMiB+l.SlackMiB)<<20
+	return err == nil && used > m.baseline.Load()+mostMemory(w.run.limits)
 }
+
+// mostMemory is how many bytes a worker may have beyond those at rest.
+func mostMemory(l protocol.Limits) int64 { return (2*l.HeapMiB + l.BufferMiB + l.SlackMiB) << 20 }

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/executord/executord/daemon/telemetry/instrument"
-	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 )
 
@@ -39,16 +39,16 @@ type tracing struct {
 	over bool
 }
 
-// trace begins the span of an execution. The span that r names is the parent, else that of ctx. Nil means that nobody wants
-// spans, or not those of this trace.
-func (p *Pool) trace(ctx context.Context, r *executor.Request) (context.Context, *tracing) {
+// trace begins the span of an execution, or an invocation. The span that t names is the parent, else that of ctx. Nil means
+// that nobody wants spans, or not those of this trace.
+func (p *Pool) trace(ctx context.Context, name string, t *protocol.Trace) (context.Context, *tracing) {
 	if p.tracer == nil {
 		return ctx, nil
 	}
-	if t := r.Trace; t != nil {
+	if t != nil {
 		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": t.Traceparent, "tracestate": t.Tracestate})
 	}
-	ctx, span := p.tracer.Start(ctx, "execute", trace.WithSpanKind(trace.SpanKindServer))
+	ctx, span := p.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer))
 	if !span.IsRecording() {
 		return ctx, nil
 	}
@@ -60,12 +60,22 @@ func (t *tracing) queued(ctx context.Context, r *run) {
 	if t == nil {
 		return
 	}
-	network := r.req.Network
-	if network == "" {
-		network = protocol.NetworkNone
-	}
-	t.execution.SetAttributes(text(instrument.Execution, r.execution), text(instrument.Identity, r.req.Identity), instrument.Network.String(string(network)))
+	t.about(r)
 	_, t.queue = t.tracer.Start(ctx, "queue")
+}
+
+// invoked says what an invocation is of. It does not wait.
+func (t *tracing) invoked(r *run) {
+	if t == nil {
+		return
+	}
+	t.about(r)
+	t.execution.SetAttributes(text(instrument.Retained, r.pool.nameOf(r.invoked.of.number)))
+}
+
+func (t *tracing) about(r *run) {
+	network := cmp.Or(r.req.Network, protocol.NetworkNone)
+	t.execution.SetAttributes(text(instrument.Execution, r.execution), text(instrument.Identity, r.req.Identity), instrument.Network.String(string(network)))
 }
 
 // running begins the run, unless it is begun again on another worker. The spans of calls are children of what it returns.
@@ -74,7 +84,9 @@ func (t *tracing) running(ctx context.Context) context.Context {
 		return ctx
 	}
 	if t.run == nil {
-		t.queue.End()
+		if t.queue != nil {
+			t.queue.End()
+		}
 		_, t.run = t.tracer.Start(ctx, "run")
 	}
 	return trace.ContextWithSpan(ctx, t.run)

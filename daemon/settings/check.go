@@ -123,6 +123,12 @@ var rules = []rule{
 	{[]string{"queue-per-caller", "queue"}, func(s *Settings) string {
 		return over(s.QueueShare > s.Queue, "it must be at most --queue, which is %d", s.Queue)
 	}},
+	{[]string{"retained-per-caller", "retained-executions"}, func(s *Settings) string {
+		if s.Retained > 0 && s.RetainedShare < 1 {
+			return fmt.Sprintf("it must be at least 1 while --retained-executions is %d", s.Retained)
+		}
+		return over(s.RetainedShare > s.Retained, "it must be at most --retained-executions, which is %d", s.Retained)
+	}},
 	{[]string{"max-caller-sessions", "max-sessions"}, func(s *Settings) string {
 		return over(s.MaxCallerSessions > s.MaxSessions, "it must be at most --max-sessions, which is %d", s.MaxSessions)
 	}},

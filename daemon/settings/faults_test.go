@@ -71,6 +71,8 @@ func TestFaults(t *testing.T) {
 		{"too long", []string{"--worker-max-age=9000h"}, "worker-max-age", "from 1s to 8760h"},
 		{"default over the maximum", []string{"--default-heap=600"}, "default-heap", "at most --max-heap, which is 512"},
 		{"maximum below the default", []string{"--default-cpu=2s", "--max-cpu=1s"}, "default-cpu", "at most --max-cpu, which is 1s"},
+		{"share of what is retained over the whole", []string{"--retained-executions=5", "--retained-per-caller=6"}, "retained-per-caller", "at most --retained-executions, which is 5"},
+		{"no share of what is retained", []string{"--retained-executions=5", "--retained-per-caller=0"}, "retained-per-caller", "at least 1 while --retained-executions is 5"},
 		{"share over the whole", []string{"--queue=5", "--queue-per-caller=6"}, "queue-per-caller", "at most --queue, which is 5"},
 		{"caller's share over the whole", []string{"--max-caller-sessions=257"}, "max-caller-sessions", "at most --max-sessions, which is 256"},
 		{"grace over the stop timeout", []string{"--drain-grace=2m"}, "drain-grace", "shorter than --stop-timeout, which is 1m30s"},

@@ -94,6 +94,12 @@ func (r *resolved) derive() {
 	if r.byDefault("queue-per-caller") {
 		s.QueueShare = s.Queue
 	}
+	if r.byDefault("retained-executions") {
+		s.Retained = pool.Defaults().Retained
+	}
+	if r.byDefault("retained-per-caller") {
+		s.RetainedShare = (s.Retained + 1) / 2
+	}
 	if r.byDefault("allow-group") {
 		s.AllowGroup = ifThere(callersGroup)
 	}

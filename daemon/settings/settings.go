@@ -60,6 +60,11 @@ type Settings struct {
 	QueueShare   int           `name:"queue-per-caller" env:"EXECUTORD_QUEUE_PER_CALLER" group:"queue" bounds:"0..1048576" unit:"requests" auto:"all of --queue" reload:"" help:"Of those, requests of one caller"`
 	QueueTimeout time.Duration `name:"queue-timeout" env:"EXECUTORD_QUEUE_TIMEOUT" group:"queue" bounds:"1ms..24h" unit:"duration" default:"30s" reload:"" help:"How long a request waits at most"`
 
+	Retained       int           `name:"retained-executions" env:"EXECUTORD_RETAINED_EXECUTIONS" group:"retained" bounds:"0..4096" unit:"programs" auto:"the number of CPUs, as for --workers" reload:"" help:"Programs whose functions stay callable after their result, where the request asks for it: each keeps a worker process to itself, beyond --workers and --spare-workers; at 0 none does"`
+	RetainedShare  int           `name:"retained-per-caller" env:"EXECUTORD_RETAINED_PER_CALLER" group:"retained" bounds:"0..4096" unit:"programs" auto:"half of --retained-executions, but at least 1" reload:"" help:"Of those, programs of one caller"`
+	RetainIdle     time.Duration `name:"retain-idle" env:"EXECUTORD_RETAIN_IDLE" group:"retained" bounds:"1s..24h" unit:"duration" default:"5m" reload:"" help:"One that was not called for so long ends"`
+	RetainLifetime time.Duration `name:"retain-lifetime" env:"EXECUTORD_RETAIN_LIFETIME" group:"retained" bounds:"1s..168h" unit:"duration" default:"1h" reload:"" help:"And in any case after so long, or less where the request says so"`
+
 	Default Limits `prefix:"default-" envprefix:"EXECUTORD_DEFAULT_" group:"default" reload:""`
 	Max     Limits `prefix:"max-" envprefix:"EXECUTORD_MAX_" group:"max" reload:""`
 
@@ -94,6 +99,7 @@ var groups = []struct{ key, title string }{
 	{"admin", "Operator"},
 	{"workers", "Workers"},
 	{"queue", "Queue"},
+	{"retained", "Programs that stay callable"},
 	{"default", "Limits of a program whose request names none"},
 	{"max", "The most that a request may ask for"},
 	{"egress", `Network "direct"`},

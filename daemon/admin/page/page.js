@@ -17,7 +17,7 @@ const bin = 10_000; // of the chart of endings
 const kinds = [
   "worker_started", "worker_ready", "worker_failed", "worker_crashed", "worker_stopped", "worker_retired", "execution_failed",
   "overload_began", "overload_ended", "maintenance_began", "maintenance_ended", "service_ready", "drain_began", "reloaded",
-  "reload_failed", "auth_failed",
+  "reload_failed", "auth_failed", "retained_lost",
 ];
 
 const urgent = ["maintenance_began", "maintenance_ended", "service_ready", "drain_began", "reloaded", "reload_failed"];
@@ -115,7 +115,7 @@ const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
 /** How a state or an ending is: good, warn, bad. */
 function tone(state) {
-  if (["ok", "ready", "idle", "running"].includes(state)) return "good";
+  if (["ok", "ready", "idle", "running", "retained"].includes(state)) return "good";
   if (["queued", "starting", "restoring", "leaving", "booting", "checking", "opening", "maintenance", "drain_delay", "draining", "hurrying", "closing"].includes(state)) return "warn";
   return "bad";
 }
@@ -183,7 +183,7 @@ let settingsDue = true;
 
 async function look() {
   const [status, workers, live, bad, ended] = await Promise.all([
-    ask("status"), ask("workers"), ask(`executions?state=queued,running&limit=${mostRows}`), ask("executions?outcome=failed&limit=30"),
+    ask("status"), ask("workers"), ask(`executions?state=queued,running,retained&limit=${mostRows}`), ask("executions?outcome=failed&limit=30"),
     ask("executions?state=ended&limit=256"),
   ]);
   skew = Date.parse(status.started) + status.uptimeMs - Date.now();
@@ -425,7 +425,7 @@ function head() {
 }
 
 function figures({ queue, workers, sessions, totals }) {
-  const states = ["starting", "idle", "running", "restoring", "leaving"].filter((name) => workers[name] > 0);
+  const states = ["starting", "idle", "running", "retained", "restoring", "leaving"].filter((name) => workers[name] > 0);
   const ok = totals.outcomes.ok ?? 0;
   keep(find("figures"), [
     ["Waiting", queue.waiting], ["Running", queue.running], ["Workers", sum(states.map((name) => workers[name])), states.map((name) => `${workers[name]} ${name}`).join(", ")],
@@ -459,6 +459,12 @@ function render() {
 const box = find("execution");
 let wanted = "";
 
+function retention(r) {
+  if (r === undefined) return undefined;
+  if (r.why !== undefined) return `since ${clock(r.since)}, and ended: ${r.why}`;
+  return `since ${clock(r.since)}, used ${clock(r.used)}, until ${clock(r.until)} · ${r.handles} handles, ${r.calls} calls`;
+}
+
 async function open(id) {
   wanted = id;
   show(find("execution-title"), `Execution ${id}`);
@@ -475,7 +481,7 @@ async function open(id) {
   if (wanted !== id) return; // another was opened meanwhile
   show(find("execution-message"), e.message ?? "");
   facts(find("execution-facts"), [
-    ["Ending", e.outcome ?? e.state], ["Reason", e.reason], ["Ended by", e.endedBy], ["Program", e.name], ["Caller", e.identity],
+    ["Ending", e.outcome ?? e.state], ["Retained", retention(e.retained)], ["Call into", e.of], ["Reason", e.reason], ["Ended by", e.endedBy], ["Program", e.name], ["Caller", e.identity],
     ["Caller's id", e.callerId], ["Session", e.session], ["Worker", e.worker], ["Came", clock(e.came)], ["Waited", time(e.queueMs)],
     ["Took", time(e.totalMs)], ["Own time", time(e.wallMs)], ["CPU", time(e.cpuMs)], ["Heap at most", size(e.peakHeapBytes)],
     ["Tool calls", e.toolCalls], ["Fetches", e.fetches],

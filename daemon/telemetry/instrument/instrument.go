@@ -21,7 +21,7 @@ const (
 	Outcome   = attribute.Key("executord.outcome")      // ok, or a protocol.Type of an execution that ran
 	Layer     = attribute.Key("executord.layer")        // who ended an execution
 	Limit     = attribute.Key("executord.limit")        // a name of protocol.LimitNames
-	Reason    = attribute.Key("executord.reason")       // of a worker's end
+	Reason    = attribute.Key("executord.reason")       // of a worker's end, or of that of what is retained
 	State     = attribute.Key("executord.state")        // of a worker
 	Status    = attribute.Key("executord.status")       // a protocol.CallStatus
 	ErrorType = attribute.Key("error.type")             // a protocol.Type
@@ -32,6 +32,7 @@ const (
 	Provider  = attribute.Key("executord.provider")
 	Tool      = attribute.Key("executord.tool")
 	Network   = attribute.Key("executord.network")
+	Retained  = attribute.Key("executord.retained.id") // of the execution that an invocation is of
 )
 
 // OK is the outcome of an execution that gave a value.

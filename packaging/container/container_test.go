@@ -46,7 +46,7 @@ func TestManifestsFitTheService(t *testing.T) {
 				t.Errorf("callers are served for %s only while the cluster forgets the pod", s.DrainDelay)
 			}
 			one := 2*s.Max.HeapMiB + s.Max.BufferMiB + s.Max.SlackMiB + restMiB
-			if need := s.Workers*int(one) + s.Spares*restMiB + serviceMiB; mebibytes(t, w.memory) < need {
+			if need := (s.Workers+s.Retained)*int(one) + s.Spares*restMiB + serviceMiB; mebibytes(t, w.memory) < need {
 				t.Errorf("memory is limited to %s, and may be %d MiB", w.memory, need)
 			}
 			if w.sessions != (s.TokenFile != "") {

@@ -28,6 +28,7 @@ func (f *fake) retain(m worker.Execute, verb, arg string) bool {
 	f.mu.Lock()
 	f.inboxes = map[uint64]chan worker.Message{}
 	f.mu.Unlock()
+	defer f.shut()
 	r := worker.Result{ID: m.ID, Retained: true, Handles: n, Value: []byte(value), CPU: time.Millisecond}
 	if verb == "retain-error" {
 		r.Value, r.Error = nil, []byte(value)
@@ -69,6 +70,16 @@ func (f *fake) open(id uint64) chan worker.Message {
 	defer f.mu.Unlock()
 	f.inboxes[id] = make(chan worker.Message, 100)
 	return f.inboxes[id]
+}
+
+// shut ends the invocations that still play.
+func (f *fake) shut() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, inbox := range f.inboxes {
+		close(inbox)
+	}
+	f.inboxes = nil
 }
 
 func (f *fake) route(id uint64, m worker.Message) {
@@ -138,7 +149,10 @@ func (f *fake) play(m worker.Invoke, inbox chan worker.Message, quit func()) {
 			}
 			return
 		case "wait": // until cancelled
-			c, _ := (<-inbox).(worker.Cancel)
+			c, is := (<-inbox).(worker.Cancel)
+			if !is {
+				return
+			}
 			text, _ := json.Marshal(protocol.Errorf(protocol.Cancelled, "%s", c.Reason))
 			stop(text)
 			return

@@ -158,7 +158,7 @@ func (f *fake) read(done chan struct{}) {
 			if f.mode == "stays" {
 				<-done
 			}
-			if f.mode != "inside" {
+			if f.mode != "inside" && f.mode != "late" {
 				os.Exit(worker.ExitClosed)
 			}
 			close(f.inbox)

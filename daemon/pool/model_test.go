@@ -62,6 +62,8 @@ type request struct {
 	queuedAt time.Duration // on the model's clock
 	started  time.Duration
 	retired  bool // its worker is to be replaced
+	retains  bool // it wants to be retained
+	forsaken bool // but its session is gone
 }
 
 // model is what a pool has to be like: lists, in the order of the specification.
@@ -73,12 +75,16 @@ type model struct {
 
 	workers, queue, share int
 
+	places, placesEach int
+	kept               []*holding // in the order in which they were retained
+
 	requests int
 	running  []*request
 	lanes    map[string][]*request // who waits
 	turns    []string              // identities that have someone waiting, next first
 	drained  bool
 	ended    Totals // what came of all requests and workers so far
+	instead  uint64 // workers that may have taken the place of a killed one when what they retained ended, and not have retired
 }
 
 // world is the clock and the timers of a pool, which a test moves.
@@ -124,11 +130,15 @@ func newModel(t *testing.T, rt *rapid.T) *model {
 		workers: rapid.IntRange(1, 3).Draw(rt, "workers"), queue: rapid.IntRange(0, 8).Draw(rt, "queue"),
 		world: &world{timers: map[chan time.Time]time.Duration{}},
 	}
+	m.places = rapid.IntRange(0, 3).Draw(rt, "places")
+	m.placesEach = m.places - rapid.IntRange(0, max(0, m.places-1)).Draw(rt, "less of them")
 	m.share = m.queue - min(m.queue, rapid.IntRange(0, 4).Draw(rt, "less"))
 	c, o := testConfig(), realOutside()
 	c.Workers, c.Queue, c.QueuePerIdentity, c.QueueTimeout = m.workers, m.queue, m.share, modelQueue
 	c.Limits.WallMs, c.Limits.TotalMs = modelTotal.Milliseconds(), modelTotal.Milliseconds()
 	c.WorkerMaxAge, c.WorkerMaxExecutions = 365*24*time.Hour, 1e6
+	c.Retained, c.RetainedPerIdentity, c.RetainIdle, c.RetainLifetime = m.places, m.placesEach, modelIdle, modelLife
+	c.MaxLimits.TotalMs, c.MaxLimits.WallMs = maxMs, maxMs
 	c.Launcher = &inside{}
 	start := time.Now()
 	o.now = func() time.Time { return start.Add(time.Duration(m.world.ahead.Load())) } // it stands unless it is moved
@@ -166,40 +176,49 @@ func (m *model) waiting() (n int) {
 	return n
 }
 
-func (m *model) load(identity string) int {
-	n := len(m.lanes[identity])
-	for _, r := range m.running {
-		if r.identity == identity {
-			n++
-		}
-	}
-	return n
-}
-
 // submit sends a request of one of three callers.
 func (m *model) submit(rt *rapid.T) {
+	r := m.request(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "identity"))
+	s := script("call tools.gate []")
+	s.Execution, s.Call = fmt.Sprint(r.number), r.answer
+	m.send(r, s)
+}
+
+// request makes the next one.
+func (m *model) request(identity string) *request {
 	m.requests++
-	r := &request{
-		number: m.requests, identity: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "identity"),
+	return &request{
+		number: m.requests, identity: identity,
 		asked: make(chan struct{}), gate: make(chan struct{}), over: make(chan struct{}), queuedAt: m.now(),
 	}
-	s := script("call tools.gate []")
-	s.Execution = fmt.Sprint(r.number)
-	s.Call = func(context.Context, executor.ToolCall) (protocol.Value, error) {
-		close(r.asked)
-		select {
-		case <-r.gate:
-		case <-r.over: // and not when its context ends: a value might then come before the cancellation
-		}
-		return protocol.Value(fmt.Sprint(r.number)), nil
+}
+
+// answer is the program's one tool.
+func (r *request) answer(context.Context, executor.ToolCall) (protocol.Value, error) {
+	close(r.asked)
+	select {
+	case <-r.gate:
+	case <-r.over: // and not when its context ends: a value might then come before the cancellation
 	}
+	return protocol.Value(fmt.Sprint(r.number)), nil
+}
+
+// send executes s as r.
+func (m *model) send(r *request, s executor.Request) {
+	rt := m.rt
 	r.job = m.bench.start(r.identity, s)
 	switch {
 	case m.drained:
 		m.refused(r, protocol.Draining)
-	case len(m.running)+m.waiting() < m.workers:
+	case r.retains && m.taken("") >= m.places:
+		m.ended.Overloaded++
+		m.refused(r, protocol.Overloaded)
+	case r.retains && m.taken(r.identity) >= m.placesEach:
+		m.ended.Unplaced++
+		m.refused(r, protocol.SessionLimit)
+	case m.busy()+m.waiting() < m.workers:
 		m.begin(r)
-	case len(m.running)+m.waiting() >= m.workers+m.queue, m.load(r.identity) >= m.workers+m.share:
+	case m.crowd("")+m.waiting() >= m.workers+m.queue, m.crowd(r.identity)+len(m.lanes[r.identity]) >= m.workers+m.share:
 		m.ended.Overloaded++
 		m.refused(r, protocol.Overloaded)
 	default:
@@ -279,7 +298,7 @@ func (m *model) begin(r *request) {
 
 // fill gives free places to those who wait.
 func (m *model) fill() {
-	for len(m.running) < m.workers {
+	for m.busy() < m.workers {
 		r := m.next()
 		if r == nil {
 			return
@@ -356,9 +375,19 @@ func (m *model) everybody() []*request {
 func (m *model) answer(rt *rapid.T) {
 	r := pick(rt, m.running)
 	close(r.gate)
-	m.ran(r, "")
-	m.freed(r)
+	m.done(r)
 	m.fill()
+}
+
+// done wants that r came to its value, and maybe is retained.
+func (m *model) done(r *request) {
+	m.ran(r, "")
+	if !r.retains || r.forsaken {
+		m.freed(r)
+	}
+	if r.retains {
+		m.keeps(r)
+	}
 }
 
 // freed counts a worker that goes once it has nothing to run.
@@ -400,9 +429,21 @@ func (m *model) disconnect(rt *rapid.T) {
 	for _, r := range gone {
 		all.Go(func() { r.job.cancel(nil) })
 	}
+	for _, k := range m.kept {
+		for _, r := range k.calls {
+			if identity == k.identity {
+				all.Go(func() { r.job.cancel(nil) })
+			}
+		}
+	}
 	all.Wait()
 	for _, r := range gone {
 		m.gaveUpSometime(r)
+	}
+	for _, k := range slices.Clone(m.kept) {
+		if identity == k.identity && len(k.calls) > 0 {
+			m.stopped(k, EndStopped)
+		}
 	}
 	m.fill()
 }
@@ -429,8 +470,7 @@ func (m *model) race(rt *rapid.T) {
 		runtime.Gosched()
 	}
 	next.job.cancel(nil)
-	m.ran(r, "")
-	m.freed(r)
+	m.done(r)
 	m.gaveUpSometime(next)
 	m.fill()
 }
@@ -493,12 +533,18 @@ func (m *model) advance(d time.Duration) {
 		}
 	}
 	m.world.ahead.Store(int64(now))
+	before := m.ended.Stopped
 	for _, r := range slices.Clone(m.running) {
 		if r.started+modelLong <= now {
 			m.ran(r, protocol.TotalTimeout)
 			m.ended.Stopped++
 		}
 	}
+	m.bench.poke()
+	for _, k := range slices.Clone(m.kept) {
+		m.expired(k)
+	}
+	m.instead += m.ended.Stopped - before
 	m.fill()
 }
 
@@ -511,6 +557,9 @@ func (m *model) retire(rt *rapid.T) {
 	w := rapid.SampledFrom(workers).Draw(rt, "worker")
 	if w.Due {
 		rt.Skip("it is on its way")
+	}
+	if slices.ContainsFunc(m.kept, func(k *holding) bool { return k.worker == w.Name }) {
+		rt.Skip("it goes then in any case")
 	}
 	if !m.bench.Retire(w.Name) {
 		m.rt.Fatalf("there is no worker %s", w.Name)
@@ -546,6 +595,13 @@ func (m *model) close() {
 		m.ended.Left++
 		m.remove(r)
 	}
+	for _, k := range slices.Clone(m.kept) {
+		if len(k.calls) > 0 {
+			m.stopped(k, EndDraining)
+		} else {
+			m.gone(k, EndDraining)
+		}
+	}
 }
 
 // compare wants the pool's counters to become those of the model, and to be possible on the way.
@@ -569,7 +625,7 @@ func (m *model) possible(s Stats) {
 	for _, l := range s.Identities {
 		queued, running = queued+l.Queued, running+l.Running
 	}
-	if queued != s.Queued || running != s.Running || running > m.workers || queued+running > m.workers+m.queue {
+	if queued != s.Queued || running != s.Running || running > m.workers+m.places || queued+running > m.workers+m.queue+m.places {
 		m.rt.Fatalf("impossible: %+v", s)
 	}
 }
@@ -577,12 +633,22 @@ func (m *model) possible(s Stats) {
 // difference says where the pool is not as the model, empty when nowhere.
 func (m *model) difference(s Stats) string {
 	identities := map[string]Load{}
-	retired := 0
+	retired, due, calling := 0, 0, 0
 	for _, r := range m.running {
 		l := identities[r.identity]
 		identities[r.identity] = Load{Queued: l.Queued, Running: l.Running + 1}
 		if r.retired {
 			retired++
+			due++
+		}
+	}
+	for _, k := range m.kept {
+		if len(k.calls) > 0 {
+			calling++
+			identities[k.identity] = Load{Running: identities[k.identity].Running + 1}
+		}
+		if k.due {
+			due++
 		}
 	}
 	for id, lane := range m.lanes {
@@ -592,8 +658,8 @@ func (m *model) difference(s Stats) string {
 	switch {
 	case m.world.set() != m.waiting():
 		return fmt.Sprintf("%d timers for %d that wait", m.world.set(), m.waiting())
-	case s.Queued != m.waiting() || s.Running != len(m.running) || !maps.Equal(s.Identities, identities):
-		return fmt.Sprintf("want %d that wait, %d that run: %v", m.waiting(), len(m.running), identities)
+	case s.Queued != m.waiting() || s.Running != m.busy() || !maps.Equal(s.Identities, identities):
+		return fmt.Sprintf("want %d that wait, %d that run: %v", m.waiting(), m.busy(), identities)
 	case at.Executions != want.Executions || at.Overloaded != want.Overloaded || at.QueueTimeouts != want.QueueTimeouts || at.Left != want.Left:
 		return fmt.Sprintf("want totals %+v", want)
 	case !maps.Equal(at.Endings, want.Endings):
@@ -602,9 +668,17 @@ func (m *model) difference(s Stats) string {
 		return "workers come and go"
 	case m.drained && s.Idle != 0:
 		return fmt.Sprintf("%d workers after the end", s.Idle)
-	case !m.drained && (s.Idle+s.Running != m.workers+retired || s.Due != retired):
-		return fmt.Sprintf("want %d workers, %d of them due", m.workers+retired, retired)
-	case at.Crashed != want.Crashed || at.Stopped != want.Stopped || !m.drained && at.Retired != want.Retired:
+	case !m.drained && (s.Idle+s.Running-calling != m.workers+retired || s.Due != due || s.Retaining != len(m.kept)-calling):
+		return fmt.Sprintf("want %d workers, %d of them due, and %d for what is retained, where nothing runs", m.workers+retired, due, len(m.kept)-calling)
+	case s.Retained != m.retained() || !maps.Equal(at.RetainedEnds, want.RetainedEnds):
+		return fmt.Sprintf("want %d retained, and %v that ended", m.retained(), want.RetainedEnds)
+	case at.Retained != want.Retained || at.Invocations != want.Invocations || at.Unplaced != want.Unplaced:
+		return fmt.Sprintf("want totals of what is retained %+v", want)
+	case m.callingNow() != calling:
+		return fmt.Sprintf("%d are called, want %d", m.callingNow(), calling)
+	case m.placesTaken() != m.taken(""):
+		return fmt.Sprintf("%d places are taken, want %d", m.placesTaken(), m.taken(""))
+	case at.Crashed != want.Crashed || at.Stopped != want.Stopped || !m.drained && (at.Retired > want.Retired || at.Retired+m.instead < want.Retired):
 		return fmt.Sprintf("want totals of workers %+v", want)
 	}
 	return ""

@@ -112,7 +112,7 @@ func (r *records) remember(i ExecutionInfo) {
 // end remembers a run, unless it was turned away at once: of those there may be too many. One that is retained is
 // remembered later.
 func (r *records) end(x *run, out *protocol.Outcome, err error) {
-	if x.invoked == nil && out != nil && out.Retained != nil {
+	if x.kept {
 		return
 	}
 	info := x.record(out, err)

@@ -204,14 +204,17 @@ func (p *Pool) retain(m *member, r *run, msg worker.Result, out *protocol.Outcom
 	p.places++
 	p.retained[k.id] = k
 	p.totals.Retained++
+	r.kept = true
 	out.Retained = k.tell(k.issue(msg.Handles, true), k.since)
 	k.info = r.record(out, nil)
 	k.info.Phase, k.info.Over = Retained, time.Time{}
 	switch {
 	case p.drained:
 		k.end(EndDraining, stoppingText)
+		out.Retained = nil
 	case r.forsaken:
 		k.end(EndSession, sessionText)
+		out.Retained = nil
 	}
 	p.serve()
 	p.poke() // another worker takes the place of this one
@@ -428,12 +431,13 @@ const (
 	sessionText  = "its session ended"
 )
 
-// endAll ends the retained executions that which takes. Invocations are cancelled with reason, unless it is empty.
-func (p *Pool) endAll(which func(*retained) bool, reason EndReason, why, cancel string) (ended int) {
+// endAll ends the retained executions that which takes, and returns how many there are, those that end after what is under
+// way included. That is cancelled for the reason in cancel, unless it is empty.
+func (p *Pool) endAll(which func(*retained) bool, reason EndReason, why, cancel string) int {
 	p.mu.Lock()
 	var over []*retained
-	for _, k := range p.retained {
-		if which(k) {
+	for m := range p.members {
+		if k := m.held; k != nil && which(k) {
 			k.end(reason, why)
 			over = append(over, k)
 		}

@@ -196,7 +196,9 @@ func TestRetainedPlaces(t *testing.T) {
 	if s := b.Stats().Totals; s.Unplaced != 1 || s.Overloaded != 1 {
 		t.Errorf("totals %+v", s)
 	}
+}
 
+func TestRetainedSwitchedOff(t *testing.T) {
 	off := retainConfig()
 	off.Retained, off.RetainedPerIdentity = 0, 0
 	_, err := insideBench(t, off).Execute(t.Context(), retaining("s", 1))

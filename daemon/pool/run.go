@@ -49,6 +49,7 @@ type run struct {
 	settled time.Time         // set with the outcome, like what the execution used
 	used    account
 	by      Layer // set before done is closed
+	kept    bool  // likewise: it is retained
 
 	unread atomic.Int64 // bytes of answers that the channel has no room for
 

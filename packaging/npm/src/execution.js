@@ -1,6 +1,6 @@
 // One call of execute: the params that are sent, and the answers to what the program asks of its host.
 
-import { ending, ExecutorError } from "./errors.js";
+import { ending, ExecutorError, given } from "./errors.js";
 import { answerFetch } from "./fetch.js";
 import { toolOf, wireProviders } from "./providers.js";
 import { decodeTree } from "./values/decode.js";
@@ -28,9 +28,18 @@ export class Execution {
     return new Execution(request, params);
   }
 
-  constructor(request, params) {
+  /** The same for a call of a handle, whose host is that of the request. */
+  static async invoking(request, handle, method, args) {
+    const { execution, limits, trace, onLog } = request;
+    const params = given({ execution: execution ?? newId(), handle, method, limits, trace, args: await Promise.all(args.map((arg) => encodeTree(arg))) });
+    if (onLog !== undefined) params.logs = { stream: true };
+    return new Execution(request, params, "handle.invoke");
+  }
+
+  constructor(request, params, method = "execute") {
     this.#request = request;
     this.params = params;
+    this.method = method;
   }
 
   get id() {
@@ -56,7 +65,7 @@ export class Execution {
   // Up to its first await this runs when the message arrives, so that tools start in the order of the calls.
   async #tool({ provider, path, args }, context) {
     const tool = toolOf(this.#request.providers, provider, path, context);
-    const value = await tool(...args.map(decodeTree));
+    const value = await tool(...args.map((arg) => decodeTree(arg)));
     return { value: await encodeTree(value) };
   }
 
@@ -89,12 +98,19 @@ export class Execution {
   }
 }
 
-/** What execute resolves to for an outcome; it throws the ExecutorError of one that is no value. */
-export function settle(outcome) {
+/**
+ * What execute resolves to for an outcome; it throws the ExecutorError of one that is no value. retain(told) gives the Retained
+ * that handles in the value are of.
+ */
+export function settle(outcome, retain) {
   let error;
   try {
     const { status, value, logs, stats } = outcome;
     if (!Array.isArray(logs) || (status === "ok") !== ("value" in outcome)) throw new TypeError("a member is missing");
+    if (status === "ok" && outcome.retained) {
+      const retained = retain(outcome.retained);
+      return { value: decodeTree(value, retained.reader()), logs, stats, retained };
+    }
     if (status === "ok") return { value: decodeTree(value), logs, stats };
     error = endingOf(outcome);
   } catch (fault) {

@@ -3,6 +3,7 @@
 
 import { ExecutorError, given } from "./errors.js";
 import { Execution, settle } from "./execution.js";
+import { heldBy, Retained } from "./handles.js";
 import { Session } from "./session.js";
 import { transportOf } from "./transport/index.js";
 import { onAbort, pause } from "./wait.js";
@@ -16,7 +17,8 @@ const defaults = {
 };
 
 const optionNames = `url token tls webSocket name ${Object.keys(defaults).join(" ")}`;
-const requestNames = "code form language name input providers modules network limits trace execution fetch onLog onState signal";
+const requestNames = "code form language name input providers modules network limits retain trace execution fetch onLog onState signal";
+const invocationNames = "limits trace execution onLog onState signal";
 
 /** Refusals that a service gives while it is coming or going, and that say when it may be asked again. */
 const passing = ["draining", "maintenance", "session_limit", "overloaded"];
@@ -46,13 +48,35 @@ export class RemoteExecutor {
     if (typeof request.code !== "string") throw new ExecutorError("invalid_code", "code must be a string", { field: "code" });
     if (this.#closing.signal.aborted) throw closed();
     if (request.signal?.aborted) throw cancelled(request.signal);
-    const run = this.#execute(request);
+    return this.#tracked(this.#execute(request));
+  }
+
+  /** Calls a function that a retained program left, as calling it does, with options and all that came of it. */
+  invoke(object, args = [], options = {}) {
+    const { retained, id } = heldBy(object);
+    return retained.invoke(id, undefined, args, known(options, invocationNames, "option"));
+  }
+
+  async #tracked(run) {
     this.#running.add(run);
     try {
       return await run;
     } finally {
       this.#running.delete(run);
     }
+  }
+
+  // Whoever answered the program's calls answers those of its functions.
+  #retain(session, { providers, fetch, onLog, onState }, told) {
+    const host = { providers, fetch, onLog, onState };
+    const invoke = async (retained, id, method, args, options) => {
+      const request = { ...host, ...options };
+      const execution = await Execution.invoking(request, id, method, args);
+      if (this.#closing.signal.aborted) throw closed();
+      if (session.ended) throw new ExecutorError("handle_unknown", "the session that retained it has ended");
+      return settle(await this.#await(session, execution, anyOf(request.signal, this.#closing.signal)), () => retained);
+    };
+    return new Retained(session, (...call) => this.#tracked(invoke(...call)), told);
   }
 
   async #execute(request) {
@@ -62,7 +86,7 @@ export class RemoteExecutor {
     for (let attempt = 0; ; attempt++) {
       const session = await unless(leave, this.#connected());
       try {
-        return settle(await this.#await(session, execution, leave));
+        return settle(await this.#await(session, execution, leave), (told) => this.#retain(session, request, told));
       } catch (error) {
         // It was not accepted: another session may take it.
         if (error.type !== "draining" || leave.aborted || Date.now() > until) throw error;

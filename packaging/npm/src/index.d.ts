@@ -146,6 +146,8 @@ export interface ExecuteRequest {
   /** "none" unless given, "host" when there is fetch. */
   network?: "none" | "host" | "direct";
   limits?: Limits;
+  /** Keeps the program where its value has functions, iterators or streams: they can be used, and their state stays. */
+  retain?: boolean | { ttlMs?: number };
   trace?: { traceparent?: string; tracestate?: string };
   /** Unique in the session; one is made unless given. */
   execution?: string;
@@ -162,7 +164,33 @@ export interface Execution<T = unknown> {
   value: T;
   logs: LogLine[];
   stats: Stats;
+  /** Where the program is kept; see ExecuteRequest.retain. */
+  retained?: Retained;
 }
+
+/**
+ * A program that is kept for the functions, iterators and streams in its value. Those are asynchronous here, and each has a
+ * dispose method, but for streams, which are given up by cancel. The program ends once all were given up, after idleMs without
+ * a call, ttlMs after it settled, or with its session; later calls reject with handle_unknown.
+ */
+export interface Retained {
+  readonly id: string;
+  readonly idleMs: number;
+  readonly ttlMs: number;
+  /** Gives up everything at once. */
+  dispose(): void;
+  [Symbol.dispose](): void;
+}
+
+/** What a function in the value of a retained program is. Its tool calls are answered by the providers of the program. */
+export interface RetainedFunction<A extends unknown[] = any[], R = unknown> {
+  (...args: A): Promise<R>;
+  dispose(): void;
+  [Symbol.dispose](): void;
+}
+
+/** Options of one call of a retained function. Limits on memory, values and timers stay those of the program. */
+export type InvokeOptions = Pick<ExecuteRequest, "limits" | "trace" | "execution" | "onLog" | "onState" | "signal">;
 
 export interface WebSocketLike {
   readonly protocol: string;
@@ -217,6 +245,8 @@ export declare class RemoteExecutor {
    * run; one of type "internal" after the connection was lost leaves open whether the program ran. It is never run twice.
    */
   execute<T = unknown>(request: ExecuteRequest): Promise<Execution<T>>;
+  /** Calls a function in the value of a retained program, as calling it does; the result has its lines and figures too. */
+  invoke<T = unknown>(f: RetainedFunction<any[], T>, args?: unknown[], options?: InvokeOptions): Promise<Execution<T>>;
   /** Connects if need be. */
   server(): Promise<ServerInfo>;
   /** Cancels what runs, waits for it, and ends the connection. */
@@ -234,7 +264,8 @@ export declare class ValueError extends TypeError {
   readonly path: string;
 }
 
-/** Stands for a function that the service keeps. */
+/** Stands for what the service keeps, in values that are decoded by themselves. */
 export declare class Handle {
   readonly id: string;
+  readonly kind: "function" | "iterator" | "stream";
 }

@@ -12,6 +12,7 @@ export class Session {
   #lastId = 0;
   #pending = new Map(); // requests by id
   #executions = new Map(); // by their own id
+  #kept = new Set(); // what is retained
   #timer;
   #probing = false;
   #end;
@@ -52,7 +53,7 @@ export class Session {
     this.#executions.set(execution.id, execution);
     execution.begin();
     try {
-      return await this.#request("execute", execution.params);
+      return await this.#request(execution.method, execution.params);
     } finally {
       this.#executions.delete(execution.id);
       execution.end();
@@ -62,6 +63,18 @@ export class Session {
 
   cancel(execution, reason) {
     this.#notify("cancel", { execution: execution.id, reason });
+  }
+
+  /** Notes that something is retained, or is not any more: the session stays for it. */
+  keep(retained, kept) {
+    if (kept) this.#kept.add(retained);
+    else this.#kept.delete(retained);
+    this.#closeWhenIdle();
+  }
+
+  /** Gives up handles. Where that fails they have gone with the session. */
+  release(handles) {
+    this.#request("handle.release", { handles }).catch(() => {});
   }
 
   /** Lets what runs end, and the session then. */
@@ -76,7 +89,7 @@ export class Session {
   }
 
   #closeWhenIdle() {
-    if (this.retired && this.#executions.size === 0) this.close();
+    if (this.retired && this.#executions.size + this.#kept.size === 0) this.close();
   }
 
   #request(method, params) {

@@ -25,6 +25,9 @@ export class Handle {
   }
 }
 
+/** What stands in the tag of a handle, by the object that stands for it here. */
+export const handleTags = new WeakMap();
+
 /** Classes whose bytes cross with their name. */
 export const isBufferKind = (name) => /^(ArrayBuffer|DataView|((Int|Uint)(8|16|32)|Uint8Clamped|Float(16|32|64)|Big(Int|Uint)64)Array)$/.test(name);
 

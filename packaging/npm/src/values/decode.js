@@ -9,9 +9,9 @@ export function decode(text) {
   return decodeTree(parse(text));
 }
 
-/** decode after JSON.parse. The tree is not changed. */
-export function decodeTree(tree) {
-  return new Decoder(tree).value(tree);
+/** decode after JSON.parse. The tree is not changed. handle(id, kind) makes the objects of handles. */
+export function decodeTree(tree, handle = (id, kind) => new Handle(id, kind)) {
+  return new Decoder(tree, handle).value(tree);
 }
 
 class Decoder {
@@ -20,8 +20,9 @@ class Decoder {
   #steps = []; // to the place that is being read
   #parts = 0;
 
-  constructor(root) {
+  constructor(root, handle) {
     this.#root = root;
+    this.handle = handle;
   }
 
   value(tree) {
@@ -164,9 +165,9 @@ const tags = {
     if (object) for (const key of Object.keys(body)) put(object, key, decoder.at(body[key], "@object", key));
     return object;
   }],
-  "@handle": ['a string, or one and "iterator" or "stream"', (body) => {
-    if (typeof body === "string") return new Handle(body);
-    return areTexts(body) && /^(iterator|stream)$/.test(body[1]) && new Handle(...body);
+  "@handle": ['a string, or one and "iterator" or "stream"', (body, decoder) => {
+    if (typeof body === "string") return decoder.handle(body, "function");
+    return areTexts(body) && /^(iterator|stream)$/.test(body[1]) && decoder.handle(...body);
   }],
   "@hole": ["a whole number from 1, in an array", () => false],
   "@blob": ["a type and data", (body) => {

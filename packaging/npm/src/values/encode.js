@@ -2,7 +2,7 @@
 // Every property is read once.
 
 import { toBase64 } from "./base64.js";
-import { errorTexts, errorValues, fits, isBufferKind, maxDepth, maxParts, pointerStep, put, ValueError } from "./classes.js";
+import { errorTexts, errorValues, fits, handleTags, isBufferKind, maxDepth, maxParts, pointerStep, put, ValueError } from "./classes.js";
 
 /**
  * Resolves to the text of a value. It is captured before the first await; only the bodies of Blobs, Requests and Responses
@@ -41,6 +41,9 @@ class Encoder {
       case "bigint":
         if (!fits(value)) throw new ValueError(path, "a BigInt of more than 65536 bits cannot cross");
         return tag("@bigint", String(value));
+      case "function":
+        if (handleTags.has(value)) return tag("@handle", handleTags.get(value));
+        break;
       case "object":
         return value === null ? null : this.#object(value, path, depth + 1);
     }
@@ -51,6 +54,7 @@ class Encoder {
     if (depth > maxDepth) throw new ValueError(path, `it is nested deeper than ${maxDepth}`);
     const before = this.#seen.get(object);
     if (before !== undefined) return tag("@ref", before);
+    if (handleTags.has(object)) return tag("@handle", handleTags.get(object));
     this.#seen.set(object, path);
     if (Array.isArray(object)) return this.#array(object, path, depth);
     const prototype = Object.getPrototypeOf(object);

@@ -322,7 +322,7 @@ func TestForkedProcessesDieWithTheWorker(t *testing.T) {
 	if n := inside(); n != 2 {
 		t.Fatalf("%d processes in the namespaces of two workers", n)
 	}
-	if got := x.attack(attempt{name: "fork-bomb"}); got != "EAGAIN" {
+	if got := x.attack(testbin.Attempt{Name: "fork-bomb"}); got != "EAGAIN" {
 		t.Fatalf("the attack ended by %q", got)
 	}
 	if err := x.Close(); err != nil {

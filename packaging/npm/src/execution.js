@@ -31,7 +31,7 @@ export class Execution {
   /** The same for a call of a handle, whose host is that of the request. */
   static async invoking(request, handle, method, args) {
     const { execution, limits, trace, onLog } = request;
-    const params = given({ execution: execution ?? newId(), handle, method, limits, trace, args: await Promise.all(args.map((arg) => encodeTree(arg))) });
+    const params = given({ execution: execution ?? `x-${newName()}`, handle, method, limits, trace, args: await Promise.all(args.map((arg) => encodeTree(arg))) });
     if (onLog !== undefined) params.logs = { stream: true };
     return new Execution(request, params, "handle.invoke");
   }
@@ -104,16 +104,18 @@ export class Execution {
  */
 export function settle(outcome, retain) {
   let error;
+  let retained;
   try {
     const { status, value, logs, stats } = outcome;
     if (!Array.isArray(logs) || (status === "ok") !== ("value" in outcome)) throw new TypeError("a member is missing");
     if (status === "ok" && outcome.retained) {
-      const retained = retain(outcome.retained);
+      retained = retain(outcome.retained);
       return { value: decodeTree(value, retained.reader()), logs, stats, retained };
     }
     if (status === "ok") return { value: decodeTree(value), logs, stats };
     error = endingOf(outcome);
   } catch (fault) {
+    retained?.dispose();
     throw new ExecutorError("internal", `the service sent an outcome that cannot be read: ${fault.message}`);
   }
   throw error;

@@ -1,0 +1,145 @@
+package box
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/executord/executord/ipc/client"
+	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/testbin"
+)
+
+const (
+	workerPath = "/usr/libexec/executord/executor-worker"
+	faulty     = "executor-worker-faulty" // beside the test binary
+)
+
+// The red team in worker units: native code of an attacker in the worker's place. Each attempt is made twice, as with the
+// other launcher: with the worker's own filter, and with nothing but what systemd has put around it.
+func TestRedTeam(t *testing.T) {
+	text, err := os.ReadFile(faulty)
+	if err != nil {
+		t.Skip("there is no attacker for this machine: ", err)
+	}
+	units(t, service, "[Service]\nEnvironment=EXECUTORD_WORKERS=2 EXECUTORD_WORKER_MAX_EXECUTIONS=1\n")
+	genuine, err := os.ReadFile(workerPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaceWorker(t, text)
+	t.Cleanup(func() { replaceWorker(t, genuine) })
+
+	sealed := attackAll(t, "")
+	unsealed := attackAll(t, "[Service]\nExecStart=\nExecStart="+workerPath+" -unit unsealed\n")
+	var listed bytes.Buffer
+	table := tabwriter.NewWriter(&listed, 0, 8, 2, ' ', 0)
+	for i, a := range testbin.Attempts {
+		fmt.Fprintf(table, "%s %s\t%s\twithout the worker's own filter: %s\n", a.Name, a.Target, sealed[i], unsealed[i])
+		if !slices.Contains(strings.Split(a.Sealed, " or "), sealed[i]) {
+			t.Errorf("%s %s ended by %q, want %q", a.Name, a.Target, sealed[i], a.Sealed)
+		}
+		if unsealed[i] == "done" && !slices.Contains(allowed, a.Name+" "+a.Target) {
+			t.Errorf("%s %s is done where the worker does not confine itself", a.Name, a.Target)
+		}
+	}
+	table.Flush()
+	t.Logf("%d attempts\n%s", len(testbin.Attempts), &listed)
+}
+
+// allowed is what a unit lets a process do to itself: see the empty folder, be one of its few tasks, have itself traced by nobody.
+// A signal to everybody succeeds where it reaches nobody, which the programs after it show.
+var allowed = []string{"open-read /", "fork ", "dumpable ", "kill-all "}
+
+func replaceWorker(t *testing.T, text []byte) {
+	t.Helper()
+	run(t, "systemctl", "stop", service, "executor-worker.socket")
+	next := workerPath + ".new"
+	if err := os.WriteFile(next, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, workerPath); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "systemctl", "start", "executor-worker.socket")
+}
+
+// attackAll makes all attempts, and tells how each ended. After each the next program runs, and the service is the same.
+func attackAll(t *testing.T, addition string) (ends []string) {
+	t.Helper()
+	if addition != "" {
+		dropIn(t, "executor-worker@.service", addition)
+	}
+	run(t, "systemctl", "restart", service)
+	works(t)
+	pid := mainPID(t)
+	c := dial(t)
+	path := filepath.Join(t.TempDir(), "socket")
+	abstract := "@executord-box-" + fmt.Sprint(time.Now().UnixNano())
+	for _, address := range []string{path, abstract} {
+		listener, err := net.Listen("unix", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { listener.Close() })
+	}
+	for _, a := range testbin.Attempts {
+		target := strings.NewReplacer("daemon", fmt.Sprint(pid), "sibling", fmt.Sprint(sibling(t)), "abstract", abstract).Replace(a.Target)
+		if a.Target == "socket" {
+			target = path
+		}
+		ends = append(ends, attack(t, c, strings.TrimSpace(a.Name+" "+target)))
+		if o, err := c.Execute(ctx(t), program("6 * 7")); err != nil || string(o.Value) != "42" {
+			t.Errorf("after %s: %v", a.Name, err)
+		}
+	}
+	if now := mainPID(t); now != pid {
+		t.Error("the service was started again")
+	}
+	return ends
+}
+
+// sibling is the process of the newest worker. The attack comes from one that has waited longer.
+func sibling(t *testing.T) int {
+	t.Helper()
+	var list struct {
+		Workers []struct {
+			PID int `json:"pid"`
+		} `json:"workers"`
+	}
+	out := run(t, "executorctl", "worker", "list", "--json")
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Workers) == 0 {
+		t.Fatalf("%v in %s", err, out)
+	}
+	newest := 0
+	for _, w := range list.Workers {
+		newest = max(newest, w.PID)
+	}
+	return newest
+}
+
+func attack(t *testing.T, c *client.Client, order string) string {
+	t.Helper()
+	r := program("console.log('attack:" + order + "')")
+	r.Limits = protocol.Limits{HeapMiB: 32, BufferMiB: 16, SlackMiB: 64}
+	o, err := c.Execute(ctx(t), r)
+	switch {
+	case err != nil:
+		return err.Error()
+	case o.Error != nil && o.Error.Type == protocol.WorkerCrashed:
+		return o.Error.Reason
+	case o.Error != nil:
+		return string(o.Error.Type)
+	case len(o.Logs) != 2:
+		return fmt.Sprintf("%d lines", len(o.Logs))
+	}
+	return strings.TrimPrefix(o.Logs[1].Text, "refused: ")
+}

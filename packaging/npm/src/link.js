@@ -62,15 +62,15 @@ export function linkOf(open, client) {
 
     /** Whether the session keeps the process alive. */
     hold(value) {
-      busy = value;
+      busy = value || closing.signal.aborted;
       channel?.hold(busy);
     },
 
     /** Ends the session; the service cancels what runs. */
     close() {
       if (link.ended) return;
-      link.hold(true); // until the service has closed too
       closing.abort(new Error("the session was closed"));
+      link.hold(true); // until the service has closed too
       if (channel === undefined) end(normal, "");
       else channel.close(normal);
     },

@@ -37,6 +37,7 @@ for (const [runtime, name, want, ...args] of [
   ["bun", "node.mjs", "5 adding\n", "run"],
   ["deno", "deno.ts", "2\ncpu_timeout\n", "run", "--allow-all", "--check"],
   ["node", "codemode.mjs", "6\n"],
+  ["node", "retain.mjs", "2\n"],
 ]) {
   test(`${name} on ${runtime}`, async () => {
     const file = join(folder, name);
@@ -67,5 +68,5 @@ test("worker.js on workerd", async () => {
 
 test("the README shows examples that are run", async () => {
   const shown = [...(await readFile(join(packageRoot, "README.md"), "utf8")).matchAll(/^```js\n(.*?)^```$/gms)].map(([, text]) => text);
-  assert.deepEqual(shown, ["node.mjs", "codemode.mjs"].map((name) => exampleAt(name).replace(/^(\/\/.*\n)+/, "")));
+  assert.deepEqual(shown, ["node.mjs", "retain.mjs", "codemode.mjs"].map((name) => exampleAt(name).replace(/^(\/\/.*\n)+/, "")));
 });

@@ -20,10 +20,13 @@ import (
 func TestMain(m *testing.M) { os.Exit(testbin.MainInPath(m)) }
 
 // newPool is a pool of real workers.
-func newPool(t *testing.T) *pool.Pool {
+func newPool(t *testing.T, tune ...func(*pool.Config)) *pool.Pool {
 	t.Helper()
 	c := executor.Config{WorkerBinary: testbin.Worker(t), Workers: 2, Tune: func(c *pool.Config) {
 		c.Queue, c.QueuePerIdentity, c.SpawnTimeout = 64, 64, time.Minute
+		for _, f := range tune {
+			f(c)
+		}
 	}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

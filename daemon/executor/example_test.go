@@ -49,3 +49,45 @@ func ExampleNew_limits() {
 	fmt.Println(outcome.Logs[0].Text, errors.Is(outcome.Err(), protocol.CPUTimeout))
 	// Output: thinking true
 }
+
+// A program may leave functions, iterators and streams with its host, which calls them as it likes.
+func ExampleNewHandles() {
+	ctx := context.Background()
+	e, err := executor.New(ctx, executor.Config{Workers: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer e.Close()
+	request := executor.Request{Session: "mine", Execute: protocol.Execute{
+		Code: `
+			const pages = ["first", "second", "third"];
+			return { count: () => pages.length, read: (async function* () { yield* pages })() }`,
+		Retain: &protocol.Retain{},
+	}}
+	outcome, err := e.Execute(ctx, request)
+	if err != nil {
+		log.Fatal(err)
+	}
+	handles := executor.NewHandles(e, request)
+	defer handles.Close()
+	list, err := handles.In(outcome.Value)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var count int
+	if err := list[0].CallInto(ctx, &count); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(count)
+	for page, err := range list[1].All(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(string(page))
+	}
+	// Output:
+	// 3
+	// "first"
+	// "second"
+	// "third"
+}

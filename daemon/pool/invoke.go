@@ -57,7 +57,11 @@ func (p *Pool) invoke(ctx context.Context, i *executor.Invocation, spans *tracin
 func (p *Pool) call(ctx context.Context, run *run) (*protocol.Outcome, error) {
 	if ctx.Err() != nil {
 		p.disengage(run.invoked.of)
-		return run.neverRan(ctx), nil
+		out := run.neverRan(ctx)
+		p.mu.Lock()
+		out.Retained = run.invoked.of.tell(0, p.outside.now())
+		p.mu.Unlock()
+		return out, nil
 	}
 	if run.req.OnState != nil {
 		run.req.OnState(protocol.State{Execution: run.execution, State: protocol.StateRunning})

@@ -462,4 +462,16 @@ func (p *Pool) ReleaseSession(session string) {
 	p.endAll(func(k *retained) bool { return k.session == session }, EndSession, sessionText, "the session ended")
 }
 
+// Retained is how many executions the pool retains for a session.
+func (p *Pool) Retained(session string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, k := range p.retained {
+		if k.session == session {
+			n++
+		}
+	}
+	return n
+}
+
 var _ executor.Retainer = (*Pool)(nil)

@@ -95,8 +95,8 @@ func (s *session) execute(ctx context.Context, method string, params any, r *exe
 	case errors.Is(err, channel.ErrClosed):
 		<-s.ended
 		return nil, true, s.end
-	case err != nil: // it never left
-		return cancelled(ctx), false, nil
+	case err != nil:
+		return s.unsent(ctx, k), false, nil
 	}
 	return s.await(ctx, x, reply)
 }

@@ -50,7 +50,7 @@ func (c *Client) Invoke(ctx context.Context, i executor.Invocation) (*protocol.O
 	s := k.session
 	switch _, err := s.wait(ctx); {
 	case err != nil || ctx.Err() != nil:
-		return cancelled(ctx), nil
+		return s.unsent(ctx, k), nil
 	case s.over():
 		return nil, c.memory.unknown(id)
 	}
@@ -59,6 +59,17 @@ func (c *Client) Invoke(ctx context.Context, i executor.Invocation) (*protocol.O
 		return nil, c.memory.unknown(id)
 	}
 	return o, err
+}
+
+// unsent is the outcome of what never left this client. It has changed nothing in k, which is nil for a program.
+func (s *session) unsent(ctx context.Context, k *retained) *protocol.Outcome {
+	o := cancelled(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k != nil && s.retained[k.id] == k {
+		o.Retained = &protocol.Retained{ID: k.id, IdleMs: k.idle.Milliseconds(), TTLMs: max(0, time.Until(k.until)).Milliseconds()}
+	}
+	return o
 }
 
 // Release gives up handles; see executor.Retainer. The session is ignored: handles are the client's. It waits for the
@@ -147,7 +158,7 @@ func (s *session) learn(x *execution, told *protocol.Retained) {
 	k := x.of
 	if told == nil {
 		if k != nil {
-			s.drop(k, "its isolate did not outlive a call")
+			s.drop(k, "a call ended it, or its time was over meanwhile")
 		}
 		return
 	}

@@ -241,7 +241,7 @@ func TestRetainedEndsWithACall(t *testing.T) {
 	if _, err := call(t, c, h.ID); !errors.Is(err, protocol.CPUTimeout) {
 		t.Errorf("got %v", err)
 	}
-	wantUnknown(t, c, h.ID, "did not outlive a call")
+	wantUnknown(t, c, h.ID, "a call ended it")
 }
 
 // A session that is lost takes what it retained with it: whether a call that was under way was made is not known.

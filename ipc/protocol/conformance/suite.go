@@ -35,6 +35,7 @@ func Run(t *testing.T, fresh Factory) {
 		{"limits", limits},
 		{"cancel", cancellation},
 		{"concurrency", concurrency},
+		{"retained", retained},
 	} {
 		t.Run(group.name, func(t *testing.T) { group.run(t, shared) })
 	}

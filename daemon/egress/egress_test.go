@@ -307,10 +307,20 @@ func TestHeaderBomb(t *testing.T) {
 				w.Header().Set(fmt.Sprintf("X-%d", i), "1")
 			}
 		},
+		"a header without an end": func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 4*protocol.MaxHeaderBytes))
+			_, _ = io.Copy(io.Discard, c) // until the other side has enough
+		},
 	} {
 		s := serve(t, h)
 		var thrown *protocol.ThrownError
-		if _, err := newEgress(t).Fetch(t.Context(), get(s.URL)); !errors.As(err, &thrown) || !strings.Contains(thrown.Message, "headers") {
+		if _, err := newEgress(t, func(c *Config) { c.HeadTimeout = 10 * time.Second }).Fetch(t.Context(), get(s.URL)); !errors.As(err, &thrown) || !strings.Contains(thrown.Message, "headers") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

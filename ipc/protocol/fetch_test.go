@@ -104,6 +104,7 @@ func TestCheckFetch(t *testing.T) {
 		"header with a colon":   header("a:b", "1"),
 		"header without a name": header("", "1"),
 		"header of two lines":   header("a", "1\r\nb: 2"),
+		"header with a return":  header("a", "1\rb"),
 		"header with a zero":    header("a", "\x00"),
 		"header beyond bytes":   header("a", "☃"),
 		"header not UTF-8":      header("a", "\xff"),

@@ -135,6 +135,9 @@ func TestTypedOfStrangers(t *testing.T) {
 			}
 		})
 	}
+	if got := (&ErrorObject{Code: -32043, Data: raw(`{"type":"overloaded","retryAfterMs":-5}`)}).Typed(); got.RetryAfterMs != 0 {
+		t.Errorf("it is to be tried again in %d ms", got.RetryAfterMs)
+	}
 	if got := AppendError(nil, nil, &Error{Type: "brand_new"}); !strings.Contains(string(got), `"id":null,"error":{"code":-32603`) {
 		t.Errorf("an unknown type went out: %s", got)
 	}

@@ -54,7 +54,7 @@ func (r *running) request(t *testing.T, method, path, body string, headers ...st
 			req.Host = headers[i+1]
 			continue
 		}
-		req.Header.Set(headers[i], headers[i+1])
+		req.Header.Add(headers[i], headers[i+1])
 	}
 	return req
 }
@@ -329,6 +329,7 @@ func TestW13HostAndOrigin(t *testing.T) {
 		{"empty origin", strict, true, []string{"Origin", ""}, 403},
 		{"origin on a unix socket", strict, false, []string{"Origin", "https://app.example"}, 403},
 		{"allowed origin", loose, true, []string{"Origin", "https://app.example"}, 200},
+		{"an allowed origin and another", loose, true, []string{"Origin", "https://app.example", "Origin", "https://evil.example"}, 403},
 		{"other origin", loose, true, []string{"Origin", "https://app.example.evil"}, 403},
 		{"localhost", strict, true, []string{"Host", "LOCALHOST:7410"}, 200},
 		{"IPv6 loopback", strict, true, []string{"Host", "[::1]:80"}, 200},
@@ -422,7 +423,9 @@ func TestListenersBeyondThisMachineNeedTokens(t *testing.T) {
 	}
 	defer l.Close()
 	s, _ := New(script{}, Config{})
-	if err := s.Serve(t.Context(), l); err == nil || !strings.Contains(err.Error(), "loopback") {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // of one that serves all the same
+	defer cancel()
+	if err := s.Serve(ctx, l); err == nil || !strings.Contains(err.Error(), "loopback") {
 		t.Errorf("Serve: %v", err)
 	}
 	if err := (Policy{Tokens: []Token{{"a", "0123456789abcdef"}}}).Check(l.Addr()); err != nil {

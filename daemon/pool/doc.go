@@ -9,10 +9,11 @@
 // a log line's format.
 //
 // Concurrency: all methods of Pool may be called by several goroutines at once. Each worker process has one goroutine
-// that starts it, reads its channel and buries it; each running execution is watched by the goroutine that called
-// Execute; one keeper replaces and retires workers. Each tool call has a goroutine of its own. Close waits for all of
-// them but tool callbacks that ignore their context.
+// that starts it, reads its channel and buries it; each running execution or invocation is watched by the goroutine that
+// called Execute or Invoke; one keeper replaces and retires workers, and ends what was retained for long enough. Each tool
+// call has a goroutine of its own. Close waits for all of them but tool callbacks that ignore their context.
 //
-// Locks: Pool.mu guards who waits, runs and idles; run.mu one execution's bridge. Neither is held while the other is
-// taken, nor during a callback, a send that may block, or a system call on a process.
+// Locks: Pool.mu guards who waits, runs, idles and is retained; run.mu one execution's bridge; retained.mu what a worker
+// was told of invocations. None is held while another is taken, nor during a callback, a send that may block, or a system
+// call on a process.
 package pool

@@ -16,10 +16,11 @@ HOSTILE  ?= .
 SOAK     ?= 10m
 BOX      ?= nspawn
 ARCH     ?= amd64
+ROUNDS   ?= 10
 LANES    ?=
 MUTANTS  ?=
 
-.PHONY: help setup build build-faulty run test test-js verify mutants lint format bench bench-peers fuzz hostile soak wpt package check-systemd check-container clean v8-info generate
+.PHONY: help setup build build-faulty run test test-js verify mutants lint format bench bench-latency bench-peers fuzz hostile soak wpt package check-systemd check-container clean v8-info generate
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -60,11 +61,15 @@ mutants: setup ## break one limit, mapping, bound or rule at a time, and see tha
 format: setup ## format the Go sources
 	$(GO) tool gofumpt -w cmd daemon docs ipc man packaging sandbox systemd
 
-bench: build ## print CPU and wall time per execution, what restoring costs beside the bare engine, first touches, and bench-peers
+bench: build ## print CPU and wall time per execution, what restoring costs beside the bare engine, first touches, bench-latency and bench-peers
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 200x ./daemon/e2e
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 10x ./sandbox
 	$(GO) test -run '^$$' -bench '$(BENCH)' ./sandbox/v8 ./ipc/...
+	@$(MAKE) --no-print-directory bench-latency
 	@$(MAKE) --no-print-directory bench-peers
+
+bench-latency: build ## measure what callers wait for (ROUNDS, default 10, take half a minute); table, plot and ratios to the previous commit go to bench/
+	EXECUTORD_LATENCY='$(ROUNDS)' $(GO) test -count=1 -timeout 20m -v -run 'TestLatency$$' ./daemon/e2e
 
 bench-peers: build ## measure beside isolated-vm, workerd and quickjs from npm (3 minutes) and print ratios and bars met or missed
 	$(GO) run ./daemon/e2e/peers -bin bin

@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/executord/executord/daemon/e2e/gauge"
+)
 
 // quantity is a measure of an engine that a bar is about.
 type quantity string
@@ -57,10 +61,10 @@ func (b bar) needed() string {
 func (f *figures) value(q quantity, c cell) float64 {
 	switch q {
 	case cpu:
-		return quantile(f.cpuMs[c], 0.5)
+		return gauge.Quantile(f.cpuMs[c], 0.5)
 	case wallP50:
-		return quantile(f.wallMs[c], 0.5)
+		return gauge.Quantile(f.wallMs[c], 0.5)
 	default:
-		return quantile(f.rate[c], 0.5)
+		return gauge.Quantile(f.rate[c], 0.5)
 	}
 }

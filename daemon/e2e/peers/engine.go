@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/executord/executord/daemon/e2e/gauge"
 )
 
 // engine is something that runs programs.
@@ -46,7 +48,7 @@ func turnOf(ask func(ctx context.Context, code string) (int, error)) func(contex
 			})
 		}
 		lanes.Wait()
-		return result{WallMs: t.wallMs, TookMs: ms(time.Since(t.begin))}, t.err
+		return result{WallMs: t.wallMs, TookMs: gauge.Milliseconds(time.Since(t.begin))}, t.err
 	}
 }
 
@@ -65,7 +67,7 @@ type tally struct {
 func (t *tally) next() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.err != nil || t.begun == t.job.Count || ms(time.Since(t.begin)) >= float64(t.job.ForMs) {
+	if t.err != nil || t.begun == t.job.Count || gauge.Milliseconds(time.Since(t.begin)) >= float64(t.job.ForMs) {
 		return false
 	}
 	t.begun++
@@ -86,8 +88,6 @@ func (t *tally) one(ctx context.Context, ask func(context.Context, string) (int,
 		t.err = err
 		return false
 	}
-	t.wallMs = append(t.wallMs, ms(took))
+	t.wallMs = append(t.wallMs, gauge.Milliseconds(took))
 	return true
 }
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/executord/executord/daemon/e2e/gauge"
 	"github.com/executord/executord/ipc/client"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
@@ -52,7 +53,7 @@ func startExecutord(ctx context.Context, bin string) (*engine, error) {
 	return &engine{
 		name:    "executord",
 		version: fmt.Sprintf("%s (%s)", versionOf(service), versionOf(worker)),
-		cpu:     func() time.Duration { return familyCPU(s.pid()) },
+		cpu:     func() time.Duration { return gauge.FamilyCPU(s.pid()) },
 		turn:    turnOf(func(ctx context.Context, code string) (int, error) { return execute(ctx, c, code) }),
 		stop:    stop,
 	}, nil

@@ -14,6 +14,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/executord/executord/daemon/e2e/gauge"
 )
 
 func main() {
@@ -43,8 +45,8 @@ func run(ctx context.Context, bin string, turns int, budget time.Duration) error
 		defer stop()
 		engines = append(engines, peers...)
 	}
-	loads := []float64{load()}
-	f, err := measure(ctx, engines, turns, budget, func() { loads = append(loads, load()) })
+	loads := []float64{gauge.Load()}
+	f, err := measure(ctx, engines, turns, budget, func() { loads = append(loads, gauge.Load()) })
 	if err != nil {
 		return err
 	}

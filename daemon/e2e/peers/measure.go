@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/executord/executord/daemon/e2e/gauge"
 )
 
 const (
@@ -90,15 +92,15 @@ func (f *figures) take(ctx context.Context, e *engine, p program) error {
 	}
 	time.Sleep(settle)
 	at, self := cell{e.name, p.name}, os.Getpid()
-	engineBefore, clientBefore := e.cpu(), processCPU(self)
+	engineBefore, clientBefore := e.cpu(), gauge.ProcessCPU(self)
 	r, err := e.turn(ctx, costing.of(p))
 	if err != nil {
 		return err
 	}
 	time.Sleep(settle)
 	n := float64(len(r.WallMs))
-	f.cpuMs[at] = append(f.cpuMs[at], ms(e.cpu()-engineBefore)/n)
-	f.clientMs[at] = append(f.clientMs[at], ms(processCPU(self)-clientBefore)/n)
+	f.cpuMs[at] = append(f.cpuMs[at], gauge.Milliseconds(e.cpu()-engineBefore)/n)
+	f.clientMs[at] = append(f.clientMs[at], gauge.Milliseconds(gauge.ProcessCPU(self)-clientBefore)/n)
 	if r, err = e.turn(ctx, timing.of(p)); err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/executord/executord/daemon/e2e/gauge"
 )
 
 func startIsolatedVM(ctx context.Context, h *home) (*engine, error) {
@@ -53,7 +55,7 @@ func startNode(ctx context.Context, h *home, name string) (*engine, error) {
 	return &engine{
 		name:    name,
 		version: fmt.Sprintf("%s in node %s (V8 %s)", h.version(name), hello.Node, hello.V8),
-		cpu:     func() time.Duration { return processCPU(cmd.Process.Pid) },
+		cpu:     func() time.Duration { return gauge.ProcessCPU(cmd.Process.Pid) },
 		turn:    d.turn,
 		stop:    stop,
 	}, nil

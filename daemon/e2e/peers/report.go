@@ -3,13 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
-	"os"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/executord/executord/daemon/e2e/gauge"
 )
 
 const how = `CPU is user and system time of all threads: executord's of the service and all its workers, workerd's of its process,
@@ -21,7 +19,7 @@ workerd, which answer executord's tool calls and ask workerd over HTTP, are not 
 func writeReport(out io.Writer, engines []*engine, f *figures, loads []float64) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "executord beside its peers\n\n")
-	fmt.Fprintf(w, "machine\t%s\n", machine())
+	fmt.Fprintf(w, "machine\t%s\n", gauge.Machine())
 	fmt.Fprintf(w, "load\t%.2f at the start, %.2f at the end, at most %.2f (mean of 1 minute, this run included)\n",
 		loads[0], loads[len(loads)-1], slices.Max(loads))
 	for _, e := range engines {
@@ -40,7 +38,7 @@ func writeReport(out io.Writer, engines []*engine, f *figures, loads []float64) 
 func writeCPU(w io.Writer, engines []*engine, f *figures) {
 	fmt.Fprintf(w, "CPU ms of an execution, one after the other, median of the turns\n\n%s\tclient%s\n", head(engines), ratios(engines))
 	for _, p := range programs {
-		row(w, engines, f, cpu, p.name, fmt.Sprintf("\t%.2f", quantile(f.clientMs[cell{engines[0].name, p.name}], 0.5)))
+		row(w, engines, f, cpu, p.name, fmt.Sprintf("\t%.2f", gauge.Quantile(f.clientMs[cell{engines[0].name, p.name}], 0.5)))
 	}
 }
 
@@ -54,7 +52,7 @@ func writeWall(w io.Writer, engines []*engine, f *figures) {
 		fmt.Fprint(w, p.name)
 		for _, e := range engines {
 			walls := f.wallMs[cell{e.name, p.name}]
-			fmt.Fprintf(w, "\t%.2f (%d)", quantile(walls, 0.99), len(walls))
+			fmt.Fprintf(w, "\t%.2f (%d)", gauge.Quantile(walls, 0.99), len(walls))
 		}
 		fmt.Fprintln(w)
 	}
@@ -109,41 +107,4 @@ func row(w io.Writer, engines []*engine, f *figures, q quantity, name, between s
 		fmt.Fprintf(w, "\t%.2f", f.value(q, cell{engines[0].name, name})/f.value(q, cell{e.name, name}))
 	}
 	fmt.Fprintln(w)
-}
-
-// quantile is the value that a share p of the list does not exceed; not a number for an empty list.
-func quantile(list []float64, p float64) float64 {
-	if len(list) == 0 {
-		return math.NaN()
-	}
-	sorted := slices.Sorted(slices.Values(list))
-	return sorted[max(0, int(math.Ceil(p*float64(len(sorted))))-1)]
-}
-
-// machine describes where this runs.
-func machine() string {
-	model := "unknown processor"
-	for line := range strings.Lines(read("/proc/cpuinfo")) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			model = strings.TrimSpace(value)
-			break
-		}
-	}
-	var kib int
-	fmt.Sscanf(read("/proc/meminfo"), "MemTotal: %d", &kib)
-	kernel := strings.TrimSpace(read("/proc/sys/kernel/osrelease"))
-	return fmt.Sprintf("%s, %d processors, %.0f GiB, Linux %s", model, runtime.NumCPU(), float64(kib)/(1<<20), kernel)
-}
-
-// load is the kernel's mean of runnable processes over the last minute.
-func load() float64 {
-	first, _, _ := strings.Cut(read("/proc/loadavg"), " ")
-	n, _ := strconv.ParseFloat(first, 64)
-	return n
-}
-
-// read returns a small file of the kernel, or nothing.
-func read(path string) string {
-	b, _ := os.ReadFile(path)
-	return string(b)
 }

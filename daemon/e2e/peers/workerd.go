@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
+	"github.com/executord/executord/daemon/e2e/gauge"
 )
 
 // workerdConfig serves one host worker on a unix socket, with a loader of workers and no network.
@@ -61,7 +62,7 @@ func startWorkerd(ctx context.Context, h *home) (*engine, error) {
 	return &engine{
 		name:    "workerd",
 		version: fmt.Sprintf("%s with @cloudflare/codemode %s", h.version("workerd"), h.version("@cloudflare/codemode")),
-		cpu:     func() time.Duration { return processCPU(s.pid()) },
+		cpu:     func() time.Duration { return gauge.ProcessCPU(s.pid()) },
 		turn:    turnOf(func(ctx context.Context, code string) (int, error) { return post(ctx, client, code) }),
 		stop:    s.end,
 	}, nil

@@ -1,4 +1,4 @@
-package main
+package gauge
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 // ticks is the unit of CPU times in /proc/PID/stat, USER_HZ of the kernel's interface on amd64 and arm64.
 const ticks = 10 * time.Millisecond
 
-// processCPU is the CPU time of a process: user and system, all threads, those that ended too. A process that is gone
+// ProcessCPU is the CPU time of a process: user and system, all threads, those that ended too. A process that is gone
 // has none.
-func processCPU(pid int) time.Duration {
+func ProcessCPU(pid int) time.Duration {
 	// The clock of another process, as clock_getcpuclockid(3) makes its id.
 	const cpuclockSched = 2
 	var t unix.Timespec
@@ -26,12 +26,12 @@ func processCPU(pid int) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// familyCPU is the CPU time of a process, of its children, and of the children that it has waited for; these in steps
+// FamilyCPU is the CPU time of a process, of its children, and of the children that it has waited for; these in steps
 // of 10 ms.
-func familyCPU(pid int) time.Duration {
-	sum := processCPU(pid)
+func FamilyCPU(pid int) time.Duration {
+	sum := ProcessCPU(pid)
 	for _, child := range children(pid) {
-		sum += processCPU(child)
+		sum += ProcessCPU(child)
 	}
 	if f := stat(pid); len(f) > 14 {
 		for _, field := range f[13:15] { // cutime, cstime

@@ -68,7 +68,7 @@ bench: build ## print CPU and wall time per execution, what restoring costs besi
 	@$(MAKE) --no-print-directory bench-latency
 	@$(MAKE) --no-print-directory bench-peers
 
-bench-latency: build ## measure what callers wait for (ROUNDS, default 10, take half a minute); table, plot and ratios to the previous commit go to bench/
+bench-latency: build ## measure what callers wait for (a minute, or with ROUNDS=N other than 10); table, plot and ratios to the previous commit go to bench/
 	EXECUTORD_LATENCY='$(ROUNDS)' $(GO) test -count=1 -timeout 20m -v -run 'TestLatency$$' ./daemon/e2e
 
 bench-peers: build ## measure beside isolated-vm, workerd and quickjs from npm (3 minutes) and print ratios and bars met or missed

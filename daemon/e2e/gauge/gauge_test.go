@@ -1,9 +1,12 @@
 package gauge
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
@@ -62,5 +65,31 @@ func TestQuantile(t *testing.T) {
 	}
 	if list[0] != 5 || !math.IsNaN(Quantile(nil, 0.5)) {
 		t.Error("sorted in place, or something for nothing")
+	}
+}
+
+// TestMachine: all that the benchmarks say of a machine is known on Linux, and stays the same.
+func TestMachine(t *testing.T) {
+	if got := Machine(); !regexp.MustCompile(`^\S.*, [1-9]\d* processors, \d+ GiB, Linux \d\S+$`).MatchString(got) || got != Machine() {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestLoad: it is the first of the kernel's means, which may change while it is read.
+func TestLoad(t *testing.T) {
+	for {
+		before, got := strings.Fields(read("/proc/loadavg"))[0], Load()
+		if after := strings.Fields(read("/proc/loadavg"))[0]; after == before {
+			if fmt.Sprintf("%.2f", got) != before {
+				t.Errorf("the load is %v, not %s", got, before)
+			}
+			return
+		}
+	}
+}
+
+func TestMilliseconds(t *testing.T) {
+	if got := Milliseconds(1500 * time.Microsecond); got != 1.5 {
+		t.Errorf("got %v", got)
 	}
 }

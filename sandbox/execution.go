@@ -249,7 +249,9 @@ func (e *execution) loop(drain func() (v8.State, error)) *protocol.Error {
 			if !e.retained.Load() {
 				return e.deadlock()
 			}
-			if !e.wait(time.Time{}, false) { // another invocation may settle it
+			// Another invocation may settle it, but nothing that the host has been asked for: the clocks run on.
+			e.listen(time.Time{}, e.heard)
+			if e.stopped() != nil {
 				return nil
 			}
 			continue
@@ -310,6 +312,11 @@ func (e *execution) wait(due time.Time, timed bool) bool {
 			defer t.clocks.resume()
 		}
 	}
-	e.listen(due, func() bool { return e.stopped() != nil || !e.inbox.empty() })
+	e.listen(due, e.heard)
 	return e.stopped() == nil
+}
+
+// heard tells whether there is something for the loop to act on.
+func (e *execution) heard() bool {
+	return e.stopped() != nil || !e.inbox.empty()
 }

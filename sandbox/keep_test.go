@@ -264,7 +264,7 @@ func TestStoppedInvocationsEndTheIsolate(t *testing.T) {
 		{"for (;;);", func(l *worker.Limits) { l.CPU = 100 * time.Millisecond }, protocol.CPUTimeout},
 		{"return new Promise(r => setTimeout(r, 60000))", func(l *worker.Limits) { l.Wall = 100 * time.Millisecond }, protocol.WallTimeout},
 		{"return tools.never()", func(l *worker.Limits) { l.Total = 100 * time.Millisecond }, protocol.TotalTimeout},
-		{"return new Promise(() => {})", func(l *worker.Limits) { l.Total = 100 * time.Millisecond }, protocol.TotalTimeout}, // another may settle it
+		{"return new Promise(() => {})", func(l *worker.Limits) { l.Wall = 100 * time.Millisecond }, protocol.WallTimeout}, // another may settle it
 		{"const a = []; for (;;) a.push(new Array(1e5).fill(1.5))", nil, protocol.MemoryLimit},
 		{"for (let i = 0; i < 3; i++) tools.echo(1)", func(l *worker.Limits) { l.ToolCalls = 2 }, protocol.ToolLimit},
 		{"console.log('here'); return tools.never()", nil, protocol.Cancelled},

@@ -1,8 +1,10 @@
 // The value codec against the vectors that all codecs are proven against.
 import assert from "node:assert/strict";
 import test from "node:test";
+import { RemoteExecutor } from "../src/index.js";
 import { decode } from "../src/values/decode.js";
 import { encode } from "../src/values/encode.js";
+import { startDaemon } from "./support/daemon.mjs";
 import { lines } from "./support/repository.mjs";
 import { sameValue } from "./support/same.mjs";
 
@@ -91,4 +93,37 @@ test("places in the host's files do not leave it", async () => {
 test("long base64 is read and written as it is", async () => {
   const bytes = crypto.getRandomValues(new Uint8Array(50_001));
   assert.deepEqual(decode(await encode(bytes)), bytes);
+});
+
+// The client in Go has the same test (daemon/e2e/values_test.go).
+test("values survive the whole way: to a program, to a tool, back, and out again", async () => {
+  const apart = ({ js, value, name }) => js === undefined || value === undefined || lacks.includes(name) || /@ref|@handle|@error|length=4294967295/.test(JSON.stringify(value) + js);
+  const leaves = lines("ipc/protocol/testdata/values.jsonl").filter((vector) => !apart(vector)).map(({ value }) => value);
+  assert.ok(leaves.length > 100);
+  let seed = 7;
+  const random = (n) => Math.floor(((seed = (seed * 48271) % 2147483647) / 2147483647) * n);
+  const grow = (depth) => {
+    if (depth === 0 || random(3) === 0) return leaves[random(leaves.length)];
+    const items = Array.from({ length: random(5) }, () => grow(depth - 1));
+    return [
+      () => items,
+      () => ({ "@set": [items] }),
+      () => ({ "@map": items.map((item, i) => [i, item]) }),
+      () => ({ ...Object.fromEntries(items.map((item, i) => [["a", "then", "", "é😀", "toJSON", "@x"][random(6)] + i, item])), last: 0 }),
+      () => [{ "@hole": 2 }, ...items],
+    ][random(5)]();
+  };
+  const daemon = await startDaemon();
+  const executor = new RemoteExecutor({ url: daemon.url });
+  try {
+    for (let i = 0; i < 60; i++) {
+      const tree = grow(4);
+      const { value } = await executor.execute({ code: "async (x) => [x, await tools.echo(x)]", input: decode(JSON.stringify(tree)), providers: { tools: { echo: (x) => x } } });
+      const got = JSON.parse(await encode(value));
+      assert.ok(sameValue(got, [tree, tree]), `${JSON.stringify(tree)} came back as ${JSON.stringify(got)}`);
+    }
+  } finally {
+    await executor.close();
+    await daemon.stop();
+  }
 });

@@ -326,9 +326,7 @@ func (c *crowd) end() {
 	}
 	for _, l := range c.lines {
 		l.close()
-		for _, offence := range l.offences {
-			c.failures = append(c.failures, offence)
-		}
+		c.failures = append(c.failures, l.offences...)
 	}
 	for _, failure := range c.failures {
 		c.rt.Error(failure)

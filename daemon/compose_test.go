@@ -109,8 +109,10 @@ func another(t *testing.T, s settings.Setting) []string {
 	}
 	cert, key := "--tls-cert="+file(string(pair.Cert)), "--tls-key="+file(string(pair.Key))
 	switch s.Name {
-	case "workers", "spare-workers":
+	case "workers", "spare-workers", "retained-executions":
 		return []string{"--" + s.Name + "=7"}
+	case "retained-per-caller": // half of what the machine's processors allow, which may be 1
+		return []string{"--retained-per-caller=0"}
 	case "drain-delay":
 		return []string{"--drain-delay=1s"}
 	case "allow-uid", "allow-group":

@@ -112,7 +112,7 @@ func another(t *testing.T, s settings.Setting) []string {
 	case "workers", "spare-workers", "retained-executions":
 		return []string{"--" + s.Name + "=7"}
 	case "retained-per-caller": // half of what the machine's processors allow, which may be 1
-		return []string{"--retained-per-caller=0"}
+		return []string{"--retained-executions=7", "--retained-per-caller=2"}
 	case "drain-delay":
 		return []string{"--drain-delay=1s"}
 	case "allow-uid", "allow-group":

@@ -24,7 +24,7 @@ import (
 // are cut, workers killed, the service is put into maintenance and reloaded. Each call has exactly one outcome, of a kind that
 // what happened allows, and afterwards nothing is left of any.
 func TestAnyInterleaving(t *testing.T) {
-	s := startThree(t, "--retained-executions", "3", "--retained-per-caller", "3")
+	s := startThree(t, "--retained-executions", "3", "--retained-per-caller", "3", "--resume-window", "2s") // who leaves while cut off is waited for
 	operator := s.operator()
 	s.hasRoom()
 	if _, err := operator.Status(t.Context()); err != nil { // its connection stays

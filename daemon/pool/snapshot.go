@@ -98,9 +98,21 @@ func SealedFile(name string, data []byte) (*os.File, error) {
 		return nil, err
 	}
 	seals := unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+	if err := addSeals(fd, seals); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// addSeals tries again for a while where the kernel says that the file is busy: something in it, as its moving of pages,
+// holds one for a moment, which could be a writer.
+func addSeals(fd, seals int) (err error) {
+	for range 20 {
+		if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != unix.EBUSY {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return err
 }

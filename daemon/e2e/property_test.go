@@ -257,10 +257,13 @@ func (c *crowd) judge(e *errand, err error) string {
 		allowed = append(allowed, protocol.SessionLimit)
 	case e.kind == "invoke":
 		// Another call may have been stopped, and the retained execution with it.
-		allowed = append(allowed, protocol.HandleUnknown, protocol.Cancelled, protocol.CPUTimeout, protocol.Exception)
+		allowed = append(allowed, protocol.HandleUnknown, protocol.Cancelled, protocol.CPUTimeout, protocol.WallTimeout, protocol.Exception)
 		if c.left.Load() {
 			allowed = append(allowed, protocol.Draining)
 		}
+	}
+	if e.kind == "spin" { // on a machine with much else to do
+		allowed = append(allowed, protocol.WallTimeout)
 	}
 	if e.cancelled.Load() {
 		allowed = append(allowed, protocol.Cancelled, protocol.Draining, protocol.Internal)
@@ -298,7 +301,7 @@ func (c *crowd) run(kind string, n int) {
 
 // invoke calls a handle. c.mu is held.
 func (c *crowd) invoke(h *executor.Handle, n int) {
-	i := protocol.HandleInvoke{Args: []protocol.Value{protocol.Value("1")}, Limits: protocol.Limits{CPUMs: 50 + int64(n%2)*5000}}
+	i := protocol.HandleInvoke{Args: []protocol.Value{protocol.Value("1")}, Limits: protocol.Limits{CPUMs: 50 + int64(n%2)*450}}
 	if n%5 == 0 {
 		i.Method = protocol.HandleNext
 	}

@@ -43,7 +43,7 @@ run: build ## run a program with tools through a real worker process and print i
 
 test: build build-faulty ## run every test
 	$(GO) test -timeout 20m -coverprofile=bin/coverage.out ./...
-	$(GO) test -timeout 20m -race -short ./ipc/... ./daemon/... ./sandbox/v8 ./sandbox
+	$(GO) test -timeout 20m -race -short ./ipc/... $$($(GO) list ./daemon/... | grep -v /e2e) ./sandbox/v8 ./sandbox # e2e drives binaries without the detector
 	@$(MAKE) --no-print-directory test-js
 
 test-js: build ## run the tests of packaging/npm on Node, Deno, Bun, workerd and, where there is one, Chromium (2 minutes)

@@ -33,7 +33,7 @@ func TestAnyInterleaving(t *testing.T) {
 	before := s.rest()
 	rounds, ends := 0, map[string]int{}
 	rapid.Check(t, func(rt *rapid.T) {
-		if rounds++; testing.Short() && rounds > 5 || rounds > 50 { // rapid's number is made for what takes no time
+		if rounds++; testing.Short() && rounds > 5 || rounds > 30 { // rapid's number is made for what takes no time
 			return
 		}
 		c := &crowd{service: s, rt: rt, operator: operator, ends: ends}

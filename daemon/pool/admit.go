@@ -78,11 +78,15 @@ func (p *Pool) admit(r *run, w *waiter) (m *member, place int, err error) {
 	return nil, p.queue.push(w), nil
 }
 
-// crowd is how many of those who run count against the room to wait: invocations do only where executions could run in their
-// place.
+// crowd is how many of those who run count against the room to wait: the workers but for those on which an execution could
+// begin. Invocations take none of that room.
 func crowd(running, calling, workers int) int {
-	return running - min(calling, max(0, running-workers))
+	return workers - max(0, room(calling, workers)-(running-calling))
 }
+
+// room is for how many executions there is while so many retained workers have invocations: these compute in their place, but
+// one execution may always run, whoever keeps invocations under way.
+func room(calling, workers int) int { return max(1, workers-calling) }
 
 // overloaded says when to come back: when what waits now will have run, by the service time of late.
 func (p *Pool) overloaded() error {
@@ -174,7 +178,7 @@ func (p *Pool) requeue(r *run, w *waiter) (place int) {
 
 // take assigns the longest idle worker to an execution of identity, nil when there is none or too many run. With mu.
 func (p *Pool) take(identity string) *member {
-	if len(p.idle) == 0 || p.running >= p.config().Workers {
+	if len(p.idle) == 0 || p.running-p.calling >= room(p.calling, p.config().Workers) {
 		return nil
 	}
 	m := p.idle[0]

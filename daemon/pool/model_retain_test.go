@@ -77,20 +77,33 @@ func (m *model) busy() int {
 }
 
 // crowd is how many of an identity, or of all, run as those who wait are counted with them: what calls into a retained
-// execution is left out where it is beyond the workers.
+// execution is left out where it is beyond the workers, or beyond all but one while no execution runs.
 func (m *model) crowd(identity string) int {
-	executions, calling := 0, 0
+	executions := 0
 	for _, r := range m.running {
 		if identity == "" || r.identity == identity {
 			executions++
 		}
 	}
+	if executions == 0 {
+		return min(m.called(identity), m.workers-1)
+	}
+	return max(executions, min(executions+m.called(identity), m.workers))
+}
+
+// called is how many of what an identity, or all, retain something calls.
+func (m *model) called(identity string) (n int) {
 	for _, k := range m.kept {
 		if (identity == "" || k.identity == identity) && len(k.calls) > 0 {
-			calling++
+			n++
 		}
 	}
-	return max(executions, min(executions+calling, m.workers))
+	return n
+}
+
+// room tells whether one more execution may run: one always may.
+func (m *model) room() bool {
+	return len(m.running) == 0 || len(m.running)+m.called("") < m.workers
 }
 
 // taken is how many places an identity, or all, have.

@@ -216,7 +216,7 @@ func (m *model) send(r *request, s executor.Request) {
 	case r.retains && m.taken(r.identity) >= m.placesEach:
 		m.ended.Unplaced++
 		m.refused(r, protocol.SessionLimit)
-	case m.busy()+m.waiting() < m.workers:
+	case m.waiting() == 0 && m.room():
 		m.begin(r)
 	case m.crowd("")+m.waiting() >= m.workers+m.queue, m.crowd(r.identity)+len(m.lanes[r.identity]) >= m.workers+m.share:
 		m.ended.Overloaded++
@@ -298,7 +298,7 @@ func (m *model) begin(r *request) {
 
 // fill gives free places to those who wait.
 func (m *model) fill() {
-	for m.busy() < m.workers {
+	for m.room() {
 		r := m.next()
 		if r == nil {
 			return

@@ -283,16 +283,71 @@ func TestRetainedSideBySide(t *testing.T) {
 	if live != invocationsAtOnce {
 		t.Errorf("%d invocations are listed", live)
 	}
-	// All workers compute, or what counts as one: the next execution waits.
-	j := b.start("me", script("return 2"))
-	if place := <-j.queued; place != 1 {
-		t.Errorf("place %d", place)
-	}
 	close(gate)
 	all.Wait()
-	<-j.done
-	if j.err != nil || string(j.out.Value) != "2" {
-		t.Errorf("got %+v, %v", j.out, j.err)
-	}
 	b.quiet(1)
+}
+
+// TestInvocationsLeaveRoom: others get in, one after the other, while a caller has invocations on every worker that overlap
+// without end.
+func TestInvocationsLeaveRoom(t *testing.T) {
+	c := retainConfig()
+	c.Workers, c.Queue, c.QueuePerIdentity = 2, 1, 1
+	b := insideBench(t, c)
+	ids := []string{b.retain("s", 1).ID, b.retain("s", 1).ID}
+	b.quiet(2)
+	var all sync.WaitGroup
+	call := func(id string) (answer func()) { // begins one
+		asked, gate := make(chan struct{}), make(chan struct{})
+		i := lines("s", id+".1", "call gate")
+		i.Host.Call = func(context.Context, executor.ToolCall) (protocol.Value, error) {
+			close(asked)
+			<-gate
+			return protocol.Value("1"), nil
+		}
+		all.Go(func() {
+			if out, err := b.Invoke(t.Context(), i); err != nil || string(out.Value) != "1" {
+				t.Errorf("got %+v, %v", out, err)
+			}
+		})
+		<-asked
+		return func() { close(gate) }
+	}
+	under := []func(){call(ids[0])}
+	one := b.start("you", script("wait"))
+	one.isRunning(t)
+	two := b.start("you", script("wait"))
+	if place := two.isQueued(t); place != 1 {
+		t.Errorf("place %d where an execution and an invocation run on 2 workers", place)
+	}
+	under = append(under, call(ids[1])) // which takes no room from what runs
+	one.end()
+	two.isRunning(t)
+	three := b.start("they", script("return 3"))
+	three.isQueued(t)
+	if _, err := b.Execute(t.Context(), script("return 4")); !errors.Is(err, protocol.Overloaded) {
+		t.Errorf("beyond the queue: %v", err)
+	}
+	for range 5 {
+		for i, id := range ids {
+			next := call(id)
+			under[i]()
+			under[i] = next
+		}
+	}
+	two.end()
+	if out := three.ended(t); string(out.Value) != "3" {
+		t.Errorf("got %+v", out)
+	}
+	for range 5 {
+		b.works()
+	}
+	if s := b.Stats(); s.Running != 2 || s.Queued != 0 {
+		t.Errorf("stats %+v", s)
+	}
+	for _, answer := range under {
+		answer()
+	}
+	all.Wait()
+	b.quiet(2)
 }

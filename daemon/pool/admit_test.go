@@ -464,3 +464,23 @@ func TestCloseWhileStarting(t *testing.T) {
 		timed(t, 0, 4*time.Second, func() { b.Close() })
 	}
 }
+
+// TestLateHeartbeat: one may name the execution before, which has a greater number where the queue let it pass this one.
+func TestLateHeartbeat(t *testing.T) {
+	b := insideBench(t, testConfig())
+	first := b.start("a", script("wait"))
+	first.isRunning(t)
+	var all []*job
+	before := []string{"1", "-1", "2"}
+	for i, identity := range []string{"a", "a", "b"} { // with numbers 2, 3 and 4, of which 3 comes last
+		j := b.start(identity, script("beat "+before[i], fmt.Sprintf("return %d", i)))
+		j.isQueued(t)
+		all = append(all, j)
+	}
+	first.end()
+	for i, j := range all {
+		if out := j.ended(t); string(out.Value) != fmt.Sprint(i) {
+			t.Errorf("%d: got %+v, %v", i, out, out.Error)
+		}
+	}
+}

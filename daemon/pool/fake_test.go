@@ -278,6 +278,8 @@ func (f *fake) step(m worker.Execute, verb, arg string) bool {
 	case "beatfor":
 		f.send(worker.Heartbeat{ID: m.ID + uint64(number)})
 		f.hang()
+	case "beat": // for the one of that many before, or after
+		f.send(worker.Heartbeat{ID: m.ID - uint64(number)})
 	case "beats":
 		for range number {
 			f.send(worker.Heartbeat{ID: m.ID})

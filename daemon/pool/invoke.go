@@ -216,7 +216,7 @@ func (k *retained) send(r *run, message worker.Invoke) error {
 	}
 	r.id = r.pool.lastID.Add(1)
 	message.ID = r.id
-	k.m.lastID.Store(r.id)
+	k.m.tell(r.id)
 	k.begun[r.id] = r
 	switch err := k.m.conn.TrySend(message); {
 	case errors.Is(err, worker.ErrTooLarge):

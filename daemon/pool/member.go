@@ -63,7 +63,7 @@ type member struct {
 
 	run      atomic.Pointer[run] // under way; set by Execute, cleared by the reader
 	gone     atomic.Bool         // the reader ended: no run may begin
-	lastID   atomic.Uint64       // of the newest execution or invocation
+	lastID   atomic.Uint64       // the greatest of an execution or invocation that it was told
 	baseline atomic.Int64        // resident bytes at rest
 	rss      atomic.Int64        // last seen at rest or by a heartbeat
 	heard    atomic.Int64        // when a frame came last, unix nanoseconds
@@ -442,6 +442,10 @@ func (m *member) movesBy() time.Time {
 	}
 	return m.moveBy
 }
+
+// tell notes the number of what it is about to be told of. Executions come in the order of the queue, not of their numbers.
+// Nobody else tells it of anything at the same time.
+func (m *member) tell(id uint64) { m.lastID.Store(max(m.lastID.Load(), id)) }
 
 // heartbeat may name an execution that just ended, for it comes from another thread of the worker.
 func (m *member) heartbeat(h worker.Heartbeat) error {

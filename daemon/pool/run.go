@@ -75,7 +75,7 @@ type run struct {
 // run can then begin on another.
 func (r *run) begin(ctx context.Context, m *member) (bool, error) {
 	r.mount(ctx, m)
-	m.lastID.Store(r.id)
+	m.tell(r.id)
 	m.run.Store(r)
 	if m.gone.Load() && m.run.CompareAndSwap(r, nil) {
 		r.abandon()

@@ -36,7 +36,7 @@ const (
 	Reloaded         Kind = "reloaded"      // settings were read again and are in force
 	ReloadFailed     Kind = "reload_failed" // they were not; Reason says why
 	AuthFailed       Kind = "auth_failed"   // a caller was refused; Reason says why
-	RetainedLost     Kind = "retained_lost" // a retained execution ended with its worker; Detail says how
+	RetainedLost     Kind = "retained_lost" // a retained execution was lost with its worker; Detail says how
 )
 
 // Kinds are all of them.

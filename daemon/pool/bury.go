@@ -3,6 +3,7 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,16 +26,16 @@ func (m *member) bury(err error) {
 	}
 	d := death{err: err, exit: exit, runs: m.unfinished()}
 	culprit := m.culprit(d.runs, err)
-	for _, r := range d.runs {
-		if culprit != nil && r != culprit {
-			continue
-		}
-		r.out = r.fail(exit, func(cancelled *verdict) *verdict { return m.lastVerdict(r, err, exit, cancelled) })
-		d.typ = typeOf(r.out)
-	}
-	for _, r := range d.runs {
-		if culprit != nil && r != culprit {
-			r.out = r.fail(exit, func(*verdict) *verdict { return r.interrupted(d.typ) })
+	toFront(d.runs, culprit)
+	for i, r := range d.runs {
+		r.out = r.fail(exit, func(cancelled *verdict) *verdict {
+			if i > 0 && culprit >= 0 && d.typ != protocol.WorkerCrashed {
+				return r.interrupted(d.typ)
+			}
+			return m.lastVerdict(r, err, exit, cancelled)
+		})
+		if i == 0 {
+			d.typ = typeOf(r.out)
 		}
 	}
 	if v := (*violation)(nil); len(d.runs) == 0 && errors.As(err, &v) {
@@ -46,8 +47,8 @@ func (m *member) bury(err error) {
 	}
 }
 
-// death is how a worker ended, and what it ran at the time. Typ is the type of the execution that it ended with, empty
-// when there was none.
+// death is how a worker ended, and what it ran at the time: of several invocations the one first that it ended for, if it is
+// known. Typ is the type of that, empty when nothing ran.
 type death struct {
 	err  error
 	exit ExitState
@@ -66,21 +67,32 @@ func (m *member) unfinished() []*run {
 	return m.kept.underWay(true)
 }
 
-// culprit is the one of several invocations that the worker ended for, nil where it did so for all of them.
-func (m *member) culprit(runs []*run, err error) *run {
+// culprit is the place of the one of several invocations that the worker ended for, -1 where it did so for all of them. What
+// the pool saw goes before what the worker says. That is believed of limits only, as of an execution: what it blames is its
+// own program's in any case.
+func (m *member) culprit(runs []*run, err error) int {
 	if len(runs) < 2 {
-		return nil
+		return -1
 	}
-	var v *violation
-	if errors.As(err, &v) && v.typ != "" {
-		return m.blame
+	if at := slices.IndexFunc(runs, (*run).condemned); at >= 0 {
+		return at
 	}
-	for _, r := range runs {
-		if r.condemned() || m.word != nil && m.word.ID == r.id {
-			return r
-		}
+	if v := (*violation)(nil); errors.As(err, &v) && v.typ != "" {
+		return max(0, slices.Index(runs, m.blame)) // the oldest where it was found while nothing ran
 	}
-	return nil
+	if m.word == nil || !lastWords[protocol.Type(m.word.Type)] {
+		return -1
+	}
+	return slices.IndexFunc(runs, func(r *run) bool { return r.id == m.word.ID })
+}
+
+// toFront moves the one at that place before the others, and none for -1.
+func toFront(runs []*run, at int) {
+	if at > 0 {
+		r := runs[at]
+		copy(runs[1:at+1], runs[:at])
+		runs[0] = r
+	}
 }
 
 // spent tells that the worker left between two executions, since it would be long in making room for the next.

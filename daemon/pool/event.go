@@ -19,7 +19,7 @@ const (
 	ExecutionFailed EventKind = "execution_failed" // an execution ended in an error; Type says which
 	Overload        EventKind = "overload"         // a request was turned away; Type says why
 	WorkerStopped   EventKind = "worker_stopped"   // it ended with a program that was stopped; Type says why
-	RetainedLost    EventKind = "retained_lost"    // a retained execution ended with its worker; Detail says how
+	RetainedLost    EventKind = "retained_lost"    // a retained execution was lost with its worker; Detail says how
 )
 
 // Event is news of the pool. Fields that do not apply are zero.

@@ -262,7 +262,7 @@ type startError struct {
 func (e startError) Error() string { return e.text }
 func (e startError) Unwrap() error { return e.cause }
 
-// obituary tells the operator how a worker ended, k being what it retained, if anything. That a program had to be stopped
+// obituary tells the operator how a worker ended, k being what was lost with it, if anything. That a program had to be stopped
 // with its process is everyday work.
 func (p *Pool) obituary(m *member, k *retained, kind EventKind, d death) {
 	e := Event{Kind: kind, Worker: m.name, Type: d.typ, Reason: d.exit.String(), Detail: m.obituary(d.err, d.exit), Stderr: m.stderr()}

@@ -392,7 +392,7 @@ func (k *retained) state(why string) *KeptInfo {
 	return &KeptInfo{Since: k.since, Used: k.used, Until: k.until, Handles: len(k.live), Calls: k.calls, Why: why}
 }
 
-// lose ends what m retained with m, and returns it; nil for nothing. With mu.
+// lose ends what m retained with m, and returns it where that is a loss: nothing else ended it. With mu.
 func (p *Pool) lose(m *member, d death) *retained {
 	k := m.held
 	if k == nil {
@@ -410,12 +410,16 @@ func (p *Pool) lose(m *member, d death) *retained {
 	case errors.Is(d.err, errSilent), errors.Is(d.err, errDeaf):
 		why = d.err.Error()
 	}
+	lost := reason == EndLost && !k.over
 	p.forget(k)
 	k.end(reason, why)
+	if !lost {
+		return nil
+	}
 	return k
 }
 
-// lost is the news that it ended with its worker.
+// lost is the news that it was lost with its worker.
 func (k *retained) lost(m *member, d death) Event {
 	p := m.pool
 	p.mu.Lock()

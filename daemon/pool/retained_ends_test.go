@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -228,6 +229,10 @@ func TestRetainedCancels(t *testing.T) {
 				b.quiet(0)
 				b.works()
 			}
+			_ = b.Close() // all is told then
+			if b.count(WorkerStopped) != 1 || b.count(RetainedLost) != 0 {
+				t.Errorf("told of %d workers that were stopped, and %d losses", b.count(WorkerStopped), b.count(RetainedLost))
+			}
 		})
 	}
 }
@@ -237,18 +242,20 @@ func TestStoppedInvocation(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string
 		typ   protocol.Type
+		ended bool // the worker ended with it
 	}{
-		"by the worker": {[]string{`stop {"type":"tool_limit","message":"x"}`}, protocol.ToolLimit},
-		"last word":     {[]string{"word wall_timeout"}, protocol.WallTimeout},
-		"by the pool":   {[]string{"deaf"}, protocol.WallTimeout},
-		"its caller":    {[]string{"wait"}, protocol.Cancelled},
-		"deaf to it":    {[]string{"deaf"}, protocol.Cancelled},
+		"by the worker": {[]string{`stop {"type":"tool_limit","message":"x"}`}, protocol.ToolLimit, false},
+		"last word":     {[]string{"word wall_timeout"}, protocol.WallTimeout, true},
+		"by the pool":   {[]string{"deaf"}, protocol.WallTimeout, true},
+		"its caller":    {[]string{"wait"}, protocol.Cancelled, false},
+		"deaf to it":    {[]string{"deaf"}, protocol.Cancelled, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := insideBench(t, retainConfig())
 			k := b.retain("s", 1)
 			other := b.calling("s", k.ID+".1", "call gate")
 			i := lines("s", k.ID+".1", c.lines...)
+			i.Execution = "stopped"
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if name == "by the pool" {
@@ -277,6 +284,14 @@ func TestStoppedInvocation(t *testing.T) {
 			if s := b.Stats().Totals; s.Crashed != 0 || s.Stopped != 1 || s.RetainedEnds[EndStopped] != 1 {
 				t.Errorf("totals %+v", s)
 			}
+			b.awaitEvents(WorkerStopped, 1)
+			if d := b.lastDeath(); c.ended && (d.Execution != "stopped" || d.Type != c.typ) {
+				t.Errorf("told that %q (%s) ended its worker", d.Execution, d.Type)
+			}
+			_ = b.Close() // all is told then
+			if b.count(RetainedLost) != 0 {
+				t.Error("what was stopped is told of as lost")
+			}
 		})
 	}
 }
@@ -294,6 +309,68 @@ func TestCrashWithInvocations(t *testing.T) {
 	b.unknown("s", k.ID+".1", "its worker ended: signal:SIGKILL")
 	if s := b.Stats().Totals; s.Crashed != 1 || s.Endings[protocol.WorkerCrashed] != 2 {
 		t.Errorf("totals %+v", s)
+	}
+}
+
+// TestBreachWithInvocations: the limit that a worker let one pass is the type of that one's end.
+func TestBreachWithInvocations(t *testing.T) {
+	b := insideBench(t, retainConfig())
+	k := b.retain("s", 1)
+	other := b.calling("s", k.ID+".1", "call gate")
+	i := lines("s", k.ID+".1", fmt.Sprintf("more %d", worker.MaxHandles))
+	i.Execution = "culprit"
+	out, err := b.Invoke(t.Context(), i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, out, protocol.ResultUnserializable, "")
+	want(t, other.ended(t), protocol.Cancelled, "")
+	b.awaitEvents(RetainedLost, 1)
+	if d := b.lastDeath(); d.Execution != "culprit" || d.Type != protocol.ResultUnserializable {
+		t.Errorf("told %+v", d)
+	}
+}
+
+// TestCulprit: one of several invocations is to blame, and for a crash none.
+func TestCulprit(t *testing.T) {
+	condemned := func(r *run) { r.verdict = stopped(protocol.CPUTimeout, r.limits) }
+	limit := func(id uint64) *worker.LastWord { return &worker.LastWord{ID: id, Type: string(protocol.MemoryLimit)} }
+	for name, c := range map[string]struct {
+		condemned, blame int // 0 for none
+		word             *worker.LastWord
+		err              error
+		want             int
+	}{
+		"nobody knows":                {err: io.EOF},
+		"what the pool saw":           {condemned: 2, blame: 3, word: limit(1), err: overLimit(protocol.ToolLimit, "x"), want: 2},
+		"whose frame passed a limit":  {blame: 3, word: limit(1), err: overLimit(protocol.ToolLimit, "x"), want: 3},
+		"found while nothing ran":     {blame: 4, err: overLimit(protocol.MemoryLimit, "x"), want: 1},
+		"another breach":              {blame: 3, err: violationf("x")},
+		"a last word":                 {blame: 3, word: limit(2), err: io.EOF, want: 2},
+		"one on none of them":         {word: limit(9), err: io.EOF},
+		"one that names nobody":       {word: limit(0), err: io.EOF},
+		"one of a crash":              {word: &worker.LastWord{ID: 2, Type: string(protocol.WorkerCrashed)}, err: io.EOF},
+		"one that may not be claimed": {word: &worker.LastWord{ID: 2, Type: string(protocol.Unauthorized)}, err: io.EOF},
+	} {
+		all := []*run{{id: 1}, {id: 2}, {id: 3}, {id: 4}}
+		m := &member{word: c.word}
+		if c.condemned > 0 {
+			condemned(all[c.condemned-1])
+		}
+		if c.blame > 0 {
+			m.blame = all[c.blame-1]
+		}
+		runs := all[:3]
+		got := m.culprit(runs, c.err)
+		if got != c.want-1 {
+			t.Errorf("%s: %d, want %d", name, got, c.want-1)
+		}
+		if toFront(runs, got); c.want > 0 && (runs[0].id != uint64(c.want) || runs[0].id+runs[1].id+runs[2].id != 6 || runs[1].id > runs[2].id) {
+			t.Errorf("%s: %d, %d, %d", name, runs[0].id, runs[1].id, runs[2].id)
+		}
+	}
+	if got := (&member{word: limit(1)}).culprit([]*run{{id: 1}}, io.EOF); got != -1 {
+		t.Errorf("of one: %d", got)
 	}
 }
 

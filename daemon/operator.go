@@ -78,7 +78,7 @@ func (o operator) dial(ctx context.Context) (executor.Executor, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	set := []client.Option{client.WithName("executord-check", o.version)}
+	set := []client.Option{client.WithName("executord-check", o.version), client.WithReconnect(0)} // what it says now is asked
 	if !strings.HasPrefix(address, "unix:") { // there the kernel says who it is
 		p, err := policy(o.settings.Load())
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"strings"
 	"syscall"
 
@@ -36,13 +37,17 @@ func adminHint(address string, err error) error {
 }
 
 func hintAt(address string, err error, start, or string) error {
+	var socket *net.OpError
+	var typed *protocol.Error
 	switch {
-	case err == nil, errors.Is(err, context.Canceled):
+	case err == nil, errors.Is(err, context.Canceled), errors.As(err, &typed): // it was answered
 		return err
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return unreachable{fmt.Errorf("cannot reach the service: nobody listens on %s; start it with %q%s", address, start, or)}
 	case errors.Is(err, fs.ErrPermission) && strings.HasPrefix(address, "unix:"):
 		return unreachable{fmt.Errorf("cannot reach the service: you may not use the socket %s; its group may", strings.TrimPrefix(address, "unix:"))}
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &socket) && socket.Op == "dial":
+		return unreachable{fmt.Errorf("cannot reach the service: %w", err)}
 	}
 	return err
 }

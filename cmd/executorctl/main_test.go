@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -323,4 +324,27 @@ func TestCommandToolsDieWithTheExecution(t *testing.T) {
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && syscall.Kill(pid, 0) == nil && !bytes.Contains(stat, []byte(") Z "))
+}
+
+// TestUnreachableHoweverItFails: the exit status does not depend on how nobody answers.
+func TestUnreachableHoweverItFails(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, true},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}, true},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}, true},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "x"}}, true},
+		{context.DeadlineExceeded, true},
+		{&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, false},
+		{fmt.Errorf("%w; %w", protocol.Errorf(protocol.Draining, "stopping"), context.DeadlineExceeded), false},
+		{protocol.Errorf(protocol.Internal, "no"), false},
+		{context.Canceled, false},
+	} {
+		var nobody unreachable
+		if err := hint("tcp://x:1", fmt.Errorf("cannot connect to x:1: %w", c.err)); errors.As(err, &nobody) != c.want {
+			t.Errorf("%v became %v", c.err, err)
+		}
+	}
 }

@@ -48,7 +48,9 @@ const openTimeout = 30 * time.Second
 const maxMaxMessage = 1 << 30
 
 // Dial connects to the service at address: unix:/path, tcp://host:port or ws://host:port, and over TLS tls://host:port or
-// wss://host:port. A refusal of the service is a *protocol.Error; where nobody listens the error wraps that of the socket.
+// wss://host:port. A refusal of the service is a *protocol.Error; where nobody listens or answers the error wraps that of
+// the socket or of the deadline. A service that is just stopping is asked again for as long as WithReconnect says, since
+// another may take its place.
 func Dial(ctx context.Context, address string, opts ...Option) (*Client, error) {
 	o := defaults()
 	for _, set := range opts {
@@ -64,7 +66,10 @@ func Dial(ctx context.Context, address string, opts ...Option) (*Client, error) 
 	}
 	c := &Client{opts: o, endpoint: e}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	if err = c.begin(ctx); err != nil {
+	if err = c.begin(ctx); errors.Is(err, protocol.Draining) {
+		err = c.beginAfter(ctx, err)
+	}
+	if err != nil {
 		c.cancel(err)
 		return nil, err
 	}
@@ -136,7 +141,7 @@ func (c *Client) openOn(ctx context.Context, conn *channel.Conn, open protocol.S
 	text, err := conn.Receive()
 	switch {
 	case ctx.Err() != nil:
-		return opened, context.Cause(ctx)
+		return opened, fmt.Errorf("cannot connect to %s: session.open was not answered: %w", c.endpoint.address, context.Cause(ctx))
 	case err != nil:
 		return opened, turnedAway(conn)
 	}

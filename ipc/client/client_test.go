@@ -153,24 +153,6 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A service that stops before it opened the session ran nothing: the caller may go elsewhere.
-func TestStopBeforeTheSessionIsOpen(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := channel.Accept(w, r, protocol.Subprotocol, channel.Config{}, func(http.ResponseWriter, int, error) {})
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		c.Close(channel.CloseGoingAway, "the service is stopping")
-		untilEnd(c)
-		<-c.Done()
-	}))
-	defer srv.Close()
-	if _, err := Dial(t.Context(), "tcp://"+srv.Listener.Addr().String()); !errors.Is(err, protocol.Draining) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // A call with the number of one that runs is no second call.
 func TestToolCallTwice(t *testing.T) {
 	address := serve(t, func(c *channel.Conn) {

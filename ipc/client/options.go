@@ -77,7 +77,8 @@ func WithPingInterval(d time.Duration) Option { return func(o *options) { o.chan
 func WithCancelGrace(d time.Duration) Option { return func(o *options) { o.cancelGrace = d } }
 
 // WithReconnect bounds how long Execute waits for a service that cannot be reached any more, or that is stopping, while
-// the client tries to connect again; 10 s unless set, and with 0 it tries once. Dial always does.
+// the client tries to connect again; 10 s unless set, and with 0 it tries once. Dial always tries once where nobody
+// answers, and goes on for as long where the service is stopping.
 func WithReconnect(d time.Duration) Option { return func(o *options) { o.reconnect = d } }
 
 // WithMaxSessionAge has the client open another session at that age, for executions that begin then; those that run are

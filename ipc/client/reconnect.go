@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -58,8 +59,9 @@ func (c *Client) reconnect(a *attempt) {
 	defer cancel()
 	var pace backoff
 	for {
-		a.err = c.begin(ctx)
-		if a.err == nil || !temporary(a.err) || c.opts.reconnect == 0 || !pace.wait(ctx) {
+		err := c.begin(ctx)
+		a.err = telling(ctx, a.err, err)
+		if err == nil || !temporary(err) || c.opts.reconnect == 0 || !pace.wait(ctx) {
 			break
 		}
 	}
@@ -67,6 +69,35 @@ func (c *Client) reconnect(a *attempt) {
 	c.connecting = nil
 	c.mu.Unlock()
 	close(a.done)
+}
+
+// beginAfter is for a service that was stopping when it was asked for a session, and said so in refusal: it may be starting
+// again, and callers may wait at its socket meanwhile. No attempt begins after the time that the option says; each lasts as
+// long as that of a service that starts may.
+func (c *Client) beginAfter(ctx context.Context, refusal error) error {
+	patience, cancel := context.WithTimeout(ctx, c.opts.reconnect)
+	defer cancel()
+	var pace backoff
+	for pace.wait(patience) {
+		err := c.begin(ctx)
+		if err == nil || !errors.Is(err, protocol.Draining) && protocol.AsError(err).Type != protocol.Internal {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w; %w", refusal, context.Cause(ctx))
+	}
+	return refusal
+}
+
+// telling is the error of several attempts within ctx: the last one, unless that only says that ctx has ended.
+func telling(ctx context.Context, before, last error) error {
+	by, bounded := ctx.Deadline()
+	over := ctx.Err() != nil || bounded && !time.Now().Before(by) // sockets may notice first
+	if last != nil && before != nil && over {
+		return before
+	}
+	return last
 }
 
 // retire has new executions go to another session; what s has is finished there.

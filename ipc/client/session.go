@@ -108,13 +108,15 @@ func (s *session) reconnect(broken *channel.Conn) *channel.Conn {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Duration(s.resume.WindowMs)*time.Millisecond)
 	defer cancel()
 	var pace backoff
+	var why error
 	for {
 		conn, err := s.again(ctx)
 		if err == nil {
 			return conn
 		}
+		why = telling(ctx, why, err)
 		if !temporary(err) || !pace.wait(ctx) {
-			s.end = protocol.Errorf(protocol.Internal, "%s, and the session cannot be resumed: %s", lostText(broken), err)
+			s.end = protocol.Errorf(protocol.Internal, "%s, and the session cannot be resumed: %s", lostText(broken), why)
 			return nil
 		}
 	}

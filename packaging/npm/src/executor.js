@@ -140,22 +140,25 @@ export class RemoteExecutor {
 
   async #connect() {
     const until = Date.now() + this.#settings.connectTimeoutMs;
+    let refused; // what the service said last, which is better than that nobody answered then
     for (let attempt = 0; ; attempt++) {
       try {
         const signal = anyOf(AbortSignal.timeout(Math.max(1, until - Date.now())), this.#closing.signal);
         return this.#adopt(await Session.open(this.#open, this.#settings, signal));
       } catch (error) {
         const least = error.retryAfterMs ?? 0;
-        if (!this.#worthwhile(error) || Date.now() + least >= until) throw error;
+        if (error.type !== "internal") refused = error;
+        const worthwhile = this.#worthwhile(error, refused !== undefined);
+        if (!worthwhile || Date.now() + least >= until) throw refused ?? error;
         await pause(attempt, this.#closing.signal, least);
       }
     }
   }
 
   // Where nobody ever was, nobody is waited for: the address may be wrong.
-  #worthwhile(error) {
+  #worthwhile(error, answered) {
     if (this.#closing.signal.aborted) return false;
-    return passing.includes(error.type) || (this.#wasConnected && error.type === "internal");
+    return passing.includes(error.type) || ((this.#wasConnected || answered) && error.type === "internal");
   }
 
   #adopt(session) {

@@ -207,6 +207,42 @@ test("what a draining session did not accept goes to another, once", async () =>
   });
 });
 
+const stopping = { code: -32045, message: "the service is stopping" };
+
+test("a service that is stopping as the first program comes is asked again", async () => {
+  let sessions = 0;
+  await withScript(async (peer) => {
+    const mine = ++sessions;
+    const { id } = await peer.receive();
+    if (mine === 1) return peer.send({ id, error: stopping });
+    if (mine === 2) return peer.close(1001, "stopping");
+    peer.send({ id, result: { session: "s", protocol: "1", server: { name: "next" } } });
+    await answerAll(peer);
+  }, async (executor) => {
+    assert.equal((await executor.execute({ code: "x" })).value, 1);
+    assert.equal(sessions, 3);
+  }, { service: { open: false } });
+});
+
+test("one that goes on stopping, or is gone then, is not asked for ever, and its last word is told", async () => {
+  for (const gone of [false, true]) {
+    let sessions = 0;
+    await withScript(async (peer) => {
+      const opening = await peer.receive();
+      if (opening !== undefined && (++sessions === 1 || !gone)) peer.send({ id: opening.id, error: stopping });
+    }, async (executor, service) => {
+      const failed = fails(executor.execute({ code: "x" }), "draining", /the service is stopping/);
+      if (gone) {
+        while (sessions === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        await service.close();
+      }
+      await failed;
+    }, { connectTimeoutMs: 500, service: { open: false } });
+    assert.ok(sessions < 20);
+  }
+});
+
 test("a session makes way at its age", async () => {
   let sessions = 0;
   await withScript((peer) => (sessions++, answerAll(peer)), async (executor) => {

@@ -78,7 +78,8 @@ func (o operator) dial(ctx context.Context) (executor.Executor, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	set := []client.Option{client.WithName("executord-check", o.version), client.WithReconnect(0)} // what it says now is asked
+	// What it says now is asked, and not what the next service will.
+	set := []client.Option{client.WithName("executord-check", o.version), client.WithReconnect(0)}
 	if !strings.HasPrefix(address, "unix:") { // there the kernel says who it is
 		p, err := policy(o.settings.Load())
 		if err != nil {

@@ -90,7 +90,7 @@ wpt: build $(if $(SERVER),build-faulty) ## run web-platform-tests of the tree WP
 package: $(if $(BIN),setup,build) ## build a deb and an rpm in dist/ (ARCH=arm64 BIN=FOLDER for binaries that were made elsewhere)
 	BIN='$(BIN)' packaging/build '$(ARCH)'
 
-check-systemd: build ## install, upgrade and use the packages under a real systemd (as root; BOX=qemu has a kernel of its own; ARGS=-test.run=B1 narrows it)
+check-systemd: build build-faulty ## install, upgrade and use the packages under a real systemd (as root; BOX=qemu has a kernel of its own; ARGS=-test.run=B1 narrows it)
 	systemd/box/run '$(BOX)' $(ARGS)
 
 v8-info: setup ## print V8's version and flags and whether the programs hold that decided them

@@ -33,7 +33,8 @@ func (p *Pool) invoke(ctx context.Context, i *executor.Invocation, spans *tracin
 		return nil, err
 	}
 	if !p.enter() {
-		return nil, closedError()
+		_, _, err := p.engage(i) // a closed pool retains nothing: it is why the handle is unknown
+		return nil, err
 	}
 	defer p.calls.Done()
 	k, handle, err := p.engage(i)
@@ -73,12 +74,16 @@ func (p *Pool) call(ctx context.Context, run *run) (*protocol.Outcome, error) {
 	return p.follow(ctx, run)
 }
 
-// engage finds what an invocation calls, and counts it.
+// engage finds what an invocation calls, and counts it. What is gone is unknown also while the pool drains: that is final, and
+// draining would have the caller try elsewhere.
 func (p *Pool) engage(i *executor.Invocation) (k *retained, handle uint64, err error) {
 	p.mu.Lock()
-	if p.drained {
+	k, handle, err = p.handle(i.Host.Session, i.Handle)
+	switch {
+	case err != nil:
+	case p.drained:
 		err = drainError()
-	} else if k, handle, err = p.handle(i.Host.Session, i.Handle); err == nil && k.calls >= invocationsAtOnce {
+	case k.calls >= invocationsAtOnce:
 		e := protocol.Errorf(protocol.Overloaded, "%d invocations of this retained execution are under way", k.calls)
 		e.RetryAfterMs = leastRetry.Milliseconds()
 		p.totals.Overloaded++

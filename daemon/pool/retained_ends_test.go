@@ -175,9 +175,7 @@ func TestRetainedAwaitsInvocations(t *testing.T) {
 			}()
 			<-asked
 			end(b, k.ID)
-			if _, err := b.Invoke(t.Context(), lines("s", k.ID+".1", "return 1")); !errors.Is(err, protocol.HandleUnknown) && !errors.Is(err, protocol.Draining) {
-				t.Errorf("a later one: %v", err)
-			}
+			b.unknown("s", k.ID+".1", "the retained execution ended")
 			if s := b.Stats(); s.Running != 1 {
 				t.Errorf("stats %+v", s)
 			}
@@ -189,6 +187,24 @@ func TestRetainedAwaitsInvocations(t *testing.T) {
 				b.quiet(0)
 			}
 		})
+	}
+}
+
+// TestUnknownBeforeDraining: what is gone is told to be, and since when and why, also by a pool that drains or is closed.
+func TestUnknownBeforeDraining(t *testing.T) {
+	b := insideBench(t, retainConfig())
+	released, kept := b.retain("s", 1), b.retain("s", 1)
+	b.Release("s", []string{released.ID})
+	for name, end := range map[string]func(){"drained": b.Drain, "closed": func() { _ = b.Close() }} {
+		end()
+		for handle, text := range map[string]string{
+			released.ID + ".1": "its handles were released", kept.ID + ".1": "ago: the service is stopping", "x.1": "there is no such handle in this session",
+		} {
+			t.Run(name, func(t *testing.T) { b.unknown("s", handle, text) })
+		}
+	}
+	if _, err := b.Execute(t.Context(), script("return 1")); !errors.Is(err, protocol.Draining) {
+		t.Errorf("an execution: %v", err)
 	}
 }
 

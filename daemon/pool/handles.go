@@ -38,11 +38,12 @@ func (t *tombs) add(x tomb) {
 	t.next = (t.next + 1) % keptTombs
 }
 
-// numberOf splits the id of a handle. A number is written in one way only, and none is 0.
+// numberOf splits the id of a handle. A number is written in one way only, and none is 0. That of a retained execution has none.
 func numberOf(handle string) (id string, number uint64, ok bool) {
-	id, text, _ := strings.Cut(handle, ".")
+	id = protocol.RetainedOf(handle)
+	text := strings.TrimPrefix(handle[len(id):], ".")
 	number, err := strconv.ParseUint(text, 10, 64)
-	return id, number, err == nil && number > 0 && strconv.FormatUint(number, 10) == text
+	return id, number, err == nil && text[0] != '0'
 }
 
 // handle finds what a session retained by one of its handles. With mu.
@@ -90,22 +91,35 @@ func (t *tomb) err(now time.Time) error {
 
 // Release implements [executor.Retainer].
 func (p *Pool) Release(session string, handles []string) (released int) {
+	type named struct {
+		id     string
+		number uint64 // 0 for the retained execution as a whole, or none
+		all    bool
+	}
+	names := make([]named, len(handles))
+	for i, h := range handles {
+		id, number, ok := numberOf(h)
+		if !ok {
+			number = 0
+		}
+		names[i] = named{id, number, id == h}
+	}
 	touched := map[*retained][]uint64{}
 	p.mu.Lock()
-	for _, h := range handles {
-		if k := p.retained[h]; k != nil && k.session == session {
+	for _, n := range names {
+		k := p.retained[n.id]
+		if k == nil || k.session != session {
+			continue
+		}
+		if n.all {
 			released += len(k.live)
 			k.end(EndReleased, releasedText)
 			touched[k] = nil
-			continue
+		} else if _, live := k.live[n.number]; live {
+			released++
+			delete(k.live, n.number)
+			touched[k] = append(touched[k], n.number)
 		}
-		k, number, err := p.handle(session, h)
-		if err != nil {
-			continue
-		}
-		delete(k.live, number)
-		touched[k] = append(touched[k], number)
-		released++
 	}
 	for k := range touched {
 		if k.spent() {

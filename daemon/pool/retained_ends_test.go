@@ -546,6 +546,24 @@ func TestTenThousandHandles(t *testing.T) {
 	b.quiet(0)
 }
 
+// TestReleaseOfUnknownHandles: nothing is made for each of them while the pool's lock is held.
+func TestReleaseOfUnknownHandles(t *testing.T) {
+	b := insideBench(t, retainConfig())
+	k := b.retain("s", 1)
+	var list []string
+	for i := range protocol.MaxReleased / 2 {
+		list = append(list, fmt.Sprintf("nobody.%d", i+1), fmt.Sprintf("%s.%d", k.ID, i+2))
+	}
+	allocations := testing.AllocsPerRun(10, func() {
+		if n := b.Release("s", list); n != 0 {
+			t.Fatalf("%d released", n)
+		}
+	})
+	if allocations > 100 { // of others too, while it runs
+		t.Errorf("%v allocations", allocations)
+	}
+}
+
 // TestHostileRetained: each breach costs the worker its life, and the program its execution.
 func TestHostileRetained(t *testing.T) {
 	for name, c := range map[string]struct {

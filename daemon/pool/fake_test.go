@@ -226,6 +226,13 @@ func (f *fake) step(m worker.Execute, verb, arg string) bool {
 	case "wait": // until cancelled
 		f.awaitCancel(m)
 		return true
+	case "heedless": // of a cancellation, which it waits for
+		for msg := range f.inbox {
+			if _, is := msg.(worker.Cancel); is {
+				return false
+			}
+		}
+		f.leave(0)
 	case "hang":
 		f.hang()
 	case "silent":

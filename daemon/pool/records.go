@@ -102,10 +102,14 @@ func (r *records) drop(x *run) {
 	delete(r.live, x.number)
 }
 
-// remember adds an execution that was retained.
+// remember adds an execution that was retained, or was about to be.
 func (r *records) remember(i ExecutionInfo) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if i.Type != "" {
+		r.bad.add(i)
+		return
+	}
 	r.fine.add(i)
 }
 
@@ -243,25 +247,24 @@ func (p *Pool) CancelExecution(id, reason string) bool {
 	r.mu.Unlock()
 	reason = clip(reason, maxDetail)
 	at := slices.IndexFunc(live, func(x *run) bool { return p.nameOf(x.number) == id })
-	if at >= 0 && live[at].order(reason) {
-		return true
-	}
-	return p.endAll(func(k *retained) bool { return p.nameOf(k.number) == id }, EndCancelled, reason, reason) > 0
+	ordered := at >= 0 && live[at].order(reason)
+	return p.endAll(func(k *retained) bool { return p.nameOf(k.number) == id }, EndCancelled, reason, reason) > 0 || ordered
 }
 
-// order cancels a run for the operator. The reason of the first order stands.
+// order cancels a run for the operator. The reason of the first order stands. False when it has ended; one that is about to be
+// retained is not, or is already.
 func (r *run) order(reason string) bool {
 	r.ordered.CompareAndSwap(nil, &reason)
 	if r.pool.discharge(r.waiter) {
 		return true
 	}
 	r.mu.Lock()
-	placed, ended := r.placed, r.ended
+	placed, ended, stays := r.placed, r.ended, r.stays
 	r.mu.Unlock()
 	if placed && !ended {
 		r.halt(reason)
 	}
-	return !ended // between the queue and its worker: begin looks
+	return !ended || stays // between the queue and its worker: begin looks; between its result and its being retained: retain does
 }
 
 // info is what there is to say of a run that lasts.

@@ -190,11 +190,17 @@ func (m *member) retain(r *run, msg worker.Result, out *protocol.Outcome) error 
 	return k.part()
 }
 
-// retain makes m the worker of a retained execution.
+// retain makes m the worker of a retained execution. Nobody gets to call one that the operator cancelled meanwhile, or whose
+// session is gone: it ends at once.
 func (p *Pool) retain(m *member, r *run, msg worker.Result, out *protocol.Outcome) *retained {
 	k := newRetained(m, r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	order := r.ordered.Load()
+	if order != nil { // the result crossed it
+		out.Status, out.Value, out.Error = protocol.StatusError, nil, protocol.Errorf(protocol.Cancelled, "%s", *order)
+		out.Calls = r.used.list
+	}
 	p.release(m)
 	p.account(r, out, LayerEngine)
 	p.failures, p.notBefore = 0, time.Time{}
@@ -209,11 +215,14 @@ func (p *Pool) retain(m *member, r *run, msg worker.Result, out *protocol.Outcom
 	k.info = r.record(out, nil)
 	k.info.Phase, k.info.Over = Retained, time.Time{}
 	switch {
+	case order != nil:
+		k.end(EndCancelled, *order)
 	case p.drained:
 		k.end(EndDraining, stoppingText)
-		out.Retained = nil
 	case r.forsaken:
 		k.end(EndSession, sessionText)
+	}
+	if k.over {
 		out.Retained = nil
 	}
 	p.serve()

@@ -520,6 +520,68 @@ func TestRetainedAfterReleaseSession(t *testing.T) {
 	}
 }
 
+// TestCancelCrossesRetainedResult: what the operator cancelled is not retained, wherever its result was by then.
+func TestCancelCrossesRetainedResult(t *testing.T) {
+	for name, crosses := range map[string]func(b *bench, j *job, id string) bool{
+		"on its way": func(b *bench, _ *job, id string) bool { return b.CancelExecution(id, "enough") },
+		"being read": func(b *bench, j *job, id string) bool {
+			b.records.mu.Lock()
+			r := b.records.named(id)[0]
+			b.records.mu.Unlock()
+			b.Pool.mu.Lock()
+			unlock := sync.OnceFunc(b.Pool.mu.Unlock)
+			defer unlock()
+			j.cancel(nil) // has the result sent
+			awaits(t, "the result is not read", func() bool {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				return r.stays
+			})
+			told := make(chan bool)
+			go func() { told <- b.CancelExecution(id, "enough") }()
+			awaits(t, "the order is not given", func() bool { return r.ordered.Load() != nil })
+			unlock()
+			return <-told
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := insideBench(t, retainConfig())
+			r := retaining("s", 1)
+			r.Code = "calls tools.echo [7]\nlog waits\nheedless\n" + r.Code
+			waits := make(chan struct{})
+			r.OnLog = func(protocol.Log) { close(waits) }
+			j := b.start("me", r)
+			<-waits
+			if !crosses(b, j, b.nameOf(1)) {
+				t.Error("not cancelled")
+			}
+			out := j.ended(t)
+			want(t, out, protocol.Cancelled, "")
+			if out.Error.Message != "enough" || out.Retained != nil || len(out.Calls) != 1 {
+				t.Errorf("got %+v, calls %v", out, out.Calls)
+			}
+			b.quiet(0)
+			b.works()
+			if s := b.Stats().Totals; s.RetainedEnds[EndCancelled] != 1 || s.Endings[protocol.Cancelled] != 1 {
+				t.Errorf("totals %+v", s)
+			}
+			if list := b.Execution(b.nameOf(1)); len(list) != 1 || list[0].Phase != Ended || list[0].Type != protocol.Cancelled {
+				t.Errorf("records %+v", list)
+			}
+		})
+	}
+}
+
+// awaits waits for something to be so.
+func awaits(t *testing.T, otherwise string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(otherwise)
+		}
+	}
+}
+
 func TestTenThousandHandles(t *testing.T) {
 	b := insideBench(t, retainConfig())
 	const n = 10_000

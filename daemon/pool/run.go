@@ -56,6 +56,7 @@ type run struct {
 	mu        sync.Mutex
 	placed    bool     // the worker was sent the execution: m and started stay as they are
 	ended     bool     // no more frames, calls or verdicts count
+	stays     bool     // likewise, for it is about to be retained
 	verdict   *verdict // the pool's own; set at most once, and then the process dies
 	cancelled *verdict // set when the worker was told to cancel
 	haltedAt  time.Time
@@ -172,7 +173,7 @@ func (r *run) settle(m worker.Result) (*protocol.Outcome, error) {
 	if err == nil {
 		err = r.checkRetained(m, fault)
 	}
-	if err != nil || !r.end() {
+	if err != nil || !r.end(m.Retained && r.invoked == nil) {
 		return nil, err
 	}
 	out, _ := r.outcome(fault == nil)
@@ -187,14 +188,14 @@ func (r *run) settle(m worker.Result) (*protocol.Outcome, error) {
 	return out, nil
 }
 
-// end makes the run deaf. False when it was condemned.
-func (r *run) end() bool {
+// end makes the run deaf; stays tells that its isolate does. False when it was condemned.
+func (r *run) end(stays bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.verdict != nil {
 		return false
 	}
-	r.ended = true
+	r.ended, r.stays = true, stays
 	return true
 }
 

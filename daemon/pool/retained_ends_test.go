@@ -582,6 +582,52 @@ func awaits(t *testing.T, otherwise string, is func() bool) {
 	}
 }
 
+// TestReleaseCrossesCall: a worker that heard of a release before the call answers that the handle is gone, and that ends this
+// call only.
+func TestReleaseCrossesCall(t *testing.T) {
+	b := insideBench(t, retainConfig())
+	k := b.retain("s", 2)
+	other := make(chan struct{})
+	under := lines("s", k.ID+".1", "call gate")
+	asked := make(chan struct{})
+	under.Host.Call = func(context.Context, executor.ToolCall) (protocol.Value, error) {
+		close(asked)
+		<-other
+		return protocol.Value("5"), nil
+	}
+	done := make(chan *protocol.Outcome, 1)
+	go func() {
+		out, err := b.Invoke(t.Context(), under)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- out
+	}()
+	<-asked
+	crossed := lines("s", k.ID+".2", `throw {"type":"handle_unknown","message":"the handle was released"}`)
+	crossed.Host.OnState = func(protocol.State) { b.Release("s", []string{k.ID + ".2"}) }
+	out, err := b.Invoke(t.Context(), crossed)
+	if out != nil || !errors.Is(err, protocol.HandleUnknown) || !strings.Contains(err.Error(), "the handle was released") {
+		t.Errorf("got %+v, %v", out, err)
+	}
+	close(other)
+	if out := <-done; out == nil || string(out.Value) != "5" || out.Retained == nil {
+		t.Errorf("the other came to %+v", out)
+	}
+	b.quiet(1)
+	b.invoke("s", k.ID+".1", "return 1")
+	crossed.Handle = k.ID + ".1" // the last one: nothing is left after the call
+	crossed.Host.OnState = func(protocol.State) { b.Release("s", []string{k.ID + ".1"}) }
+	if _, err := b.Invoke(t.Context(), crossed); !errors.Is(err, protocol.HandleUnknown) {
+		t.Errorf("got %v", err)
+	}
+	b.quiet(0)
+	b.unknown("s", k.ID+".1", "its handles were released")
+	if s := b.Stats().Totals; s.Crashed != 0 || s.RetainedEnds[EndReleased] != 1 {
+		t.Errorf("totals %+v", s)
+	}
+}
+
 func TestTenThousandHandles(t *testing.T) {
 	b := insideBench(t, retainConfig())
 	const n = 10_000

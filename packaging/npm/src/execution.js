@@ -31,7 +31,7 @@ export class Execution {
   /** The same for a call of a handle, whose host is that of the request. */
   static async invoking(request, handle, method, args) {
     const { execution, limits, trace, onLog } = request;
-    const params = given({ execution: execution ?? `x-${newName()}`, handle, method, limits, trace, args: await Promise.all(args.map((arg) => encodeTree(arg))) });
+    const params = given({ execution: execution ?? `x-${newName()}`, handle, method, limits, trace, args: await Promise.all(args.map(async (arg) => encodeTree(arg))) });
     if (onLog !== undefined) params.logs = { stream: true };
     return new Execution(request, params, "handle.invoke");
   }
@@ -99,23 +99,21 @@ export class Execution {
 }
 
 /**
- * What execute resolves to for an outcome; it throws the ExecutorError of one that is no value. retain(told) gives the Retained
- * that handles in the value are of.
+ * What execute resolves to for an outcome; it throws the ExecutorError of one that is no value. retain(told) gives what
+ * handles in the value are of.
  */
 export function settle(outcome, retain) {
   let error;
-  let retained;
   try {
     const { status, value, logs, stats } = outcome;
     if (!Array.isArray(logs) || (status === "ok") !== ("value" in outcome)) throw new TypeError("a member is missing");
     if (status === "ok" && outcome.retained) {
-      retained = retain(outcome.retained);
-      return { value: decodeTree(value, retained.reader()), logs, stats, retained };
+      const { retained, reader } = retain(outcome.retained);
+      return { value: decodeTree(value, reader()), logs, stats, retained };
     }
     if (status === "ok") return { value: decodeTree(value), logs, stats };
     error = endingOf(outcome);
   } catch (fault) {
-    retained?.dispose();
     throw new ExecutorError("internal", `the service sent an outcome that cannot be read: ${fault.message}`);
   }
   throw error;

@@ -3,7 +3,7 @@
 
 import { ExecutorError, given } from "./errors.js";
 import { Execution, settle } from "./execution.js";
-import { heldBy, Retained } from "./handles.js";
+import { invokeHeld, retain } from "./handles.js";
 import { Session } from "./session.js";
 import { transportOf } from "./transport/index.js";
 import { onAbort, pause } from "./wait.js";
@@ -52,9 +52,8 @@ export class RemoteExecutor {
   }
 
   /** Calls a function that a retained program left, as calling it does, with options and all that came of it. */
-  invoke(object, args = [], options = {}) {
-    const { retained, id } = heldBy(object);
-    return retained.invoke(id, undefined, args, known(options, invocationNames, "option"));
+  async invoke(object, args = [], options = {}) {
+    return invokeHeld(object, args, known(options, invocationNames, "option"));
   }
 
   async #tracked(run) {
@@ -68,15 +67,18 @@ export class RemoteExecutor {
 
   // Whoever answered the program's calls answers those of its functions.
   #retain(session, { providers, fetch, onLog, onState }, told) {
-    const host = { providers, fetch, onLog, onState };
-    const invoke = async (retained, id, method, args, options) => {
-      const request = { ...host, ...options };
+    const call = async (id, method, args, options) => {
+      const request = { providers, fetch, onLog, onState, ...options };
       const execution = await Execution.invoking(request, id, method, args);
       if (this.#closing.signal.aborted) throw closed();
-      if (session.ended) throw new ExecutorError("handle_unknown", "the session that retained it has ended");
-      return settle(await this.#await(session, execution, anyOf(request.signal, this.#closing.signal)), () => retained);
+      if (session.ended) throw new ExecutorError("handle_unknown", "its session has ended");
+      return this.#await(session, execution, anyOf(request.signal, this.#closing.signal), (outcome) => {
+        kept.learn(outcome.retained);
+        return settle(outcome, () => kept);
+      });
     };
-    return new Retained(session, (...call) => this.#tracked(invoke(...call)), told);
+    const kept = retain(session, (...args) => this.#tracked(call(...args)), told);
+    return kept;
   }
 
   async #execute(request) {
@@ -86,7 +88,15 @@ export class RemoteExecutor {
     for (let attempt = 0; ; attempt++) {
       const session = await unless(leave, this.#connected());
       try {
-        return settle(await this.#await(session, execution, leave), (told) => this.#retain(session, request, told));
+        return await this.#await(session, execution, leave, (outcome) => {
+          let made;
+          try {
+            return settle(outcome, (told) => (made = this.#retain(session, request, told)));
+          } catch (error) {
+            made?.retained.dispose(); // nobody gets its handles
+            throw error;
+          }
+        });
       } catch (error) {
         // It was not accepted: another session may take it.
         if (error.type !== "draining" || leave.aborted || Date.now() > until) throw error;
@@ -97,8 +107,8 @@ export class RemoteExecutor {
   }
 
   // The outcome says how a program that is being cancelled really ended, so it is waited for.
-  async #await(session, execution, leave) {
-    const outcome = session.execute(execution);
+  async #await(session, execution, leave, read) {
+    const outcome = session.execute(execution, read);
     let timer;
     let off;
     const gaveUp = new Promise((_, reject) => {

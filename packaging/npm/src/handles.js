@@ -3,85 +3,113 @@
 
 import { handleTags } from "./values/classes.js";
 
-/** By the object that stands for a handle: whose it is, and its id. */
+/** By the object that stands for a handle: invoke(args, options) of it. */
 const held = new WeakMap();
 
-const forgotten = new FinalizationRegistry(({ retained, id }) => retained.release(id));
+const forgotten = new FinalizationRegistry((release) => release());
 
-/** The handles of one retained program. Its session stays for them. */
-export class Retained {
-  #session;
-  #invoke;
-  #live = new Set(); // ids
-  #gone = []; // ids to tell the service of
-  #timer;
+/**
+ * The handles of one retained program, whose session stays for them. call(id, method, args, options) resolves to the settled
+ * outcome of a call. Gives what users get to see of it, reader() → the maker of the objects of one value, and learn(told), which
+ * takes what an outcome says: how long the program stays at most, or by its silence that it has ended.
+ */
+export function retain(session, call, told) {
+  const live = new Set(); // ids
+  const calls = new Map(); // those under way, which may give new handles: how many, by id
+  const unwanted = new Set(); // ids to give up after them
+  let gone = []; // ids to tell the service of
+  let timer;
 
-  /** invoke(retained, id, method, args, options) resolves to the settled outcome. */
-  constructor(session, invoke, { id, idleMs, ttlMs }) {
-    this.#session = session;
-    this.#invoke = invoke;
-    Object.assign(this, { id, idleMs, ttlMs });
-    session.keep(this, true);
-    this.#timer = setTimeout(() => this.#end(), ttlMs);
-    this.#timer.unref?.();
+  const { id: all, idleMs, ttlMs } = told;
+  let until = Date.now() + ttlMs; // when it ends at the latest
+  const learn = (news) => (news ? (until = Date.now() + news.ttlMs) : live.clear());
+  const retained = disposable({ id: all, idleMs, ttlMs }, () => {
+    gone = [all];
+    tell();
+    end();
+  });
+
+  function end() {
+    clearTimeout(timer);
+    live.clear();
+    session.keep(retained, false);
   }
 
-  /** Makes the objects of one value. */
-  reader() {
-    const made = new Map(); // an id stands wherever its object was
-    return (id, kind) => made.get(id) ?? made.set(id, this.#make(id, kind)).get(id);
+  function endIfUnused() {
+    if (live.size + calls.size === 0) end();
   }
 
-  #make(id, kind) {
-    this.#live.add(id);
-    const method = (name) => async (...args) => (await this.invoke(id, name, args)).value;
+  // With nothing under way it ends by itself after a while.
+  function rest() {
+    clearTimeout(timer);
+    timer = setTimeout(end, Math.min(idleMs, until - Date.now()));
+    timer.unref?.();
+  }
+
+  function tell() {
+    while (gone.length > 0) session.release(gone.splice(0, 1000));
+    endIfUnused();
+  }
+
+  // Handles of one turn leave together, those that are being called after their calls.
+  function release(id) {
+    if (calls.has(id)) unwanted.add(id);
+    else if (live.delete(id) && gone.push(id) === 1) queueMicrotask(tell);
+  }
+
+  async function invoke(id, method, args, options) {
+    calls.set(id, (calls.get(id) ?? 0) + 1);
+    clearTimeout(timer);
+    try {
+      return await call(id, method, args, options);
+    } finally {
+      const left = calls.get(id) - 1;
+      if (left > 0) calls.set(id, left);
+      else calls.delete(id);
+      if (calls.size === 0) rest();
+      if (unwanted.has(id)) release(id);
+      endIfUnused();
+    }
+  }
+
+  function make(id, kind) {
+    live.add(id);
+    const letGo = () => release(id);
+    const method = (name) => async (...args) => (await invoke(id, name, args)).value;
+    const next = method("next");
+    const cancel = method("return");
     let object;
     if (kind === "function") object = method();
-    else if (kind === "iterator") object = { next: method("next"), return: method("return"), throw: method("throw"), [Symbol.asyncIterator]: itself };
-    else object = streamOf(method("next"), method("return"), () => this.release(id));
-    if (kind !== "stream") for (const key of ["dispose", Symbol.dispose]) if (key !== undefined) Object.defineProperty(object, key, { value: () => this.release(id) });
-    held.set(object, { retained: this, id });
+    else if (kind === "iterator") object = { next, return: cancel, throw: method("throw"), [Symbol.asyncIterator]: itself };
+    else object = streamOf(next, cancel, letGo);
+    if (kind !== "stream") disposable(object, letGo);
+    held.set(object, (args, options) => invoke(id, undefined, args, options));
     handleTags.set(object, kind === "function" ? id : [id, kind]);
-    forgotten.register(object, { retained: this, id });
+    forgotten.register(object, letGo);
     return object;
   }
 
-  invoke(id, method, args, options) {
-    return this.#invoke(this, id, method, args, options);
-  }
+  const reader = () => {
+    const made = new Map(); // an id stands wherever its object was
+    return (id, kind) => made.get(id) ?? made.set(id, make(id, kind)).get(id);
+  };
 
-  /** Gives up a handle. Those of one turn leave together. */
-  release(id) {
-    if (!this.#live.delete(id)) return;
-    if (this.#gone.push(id) === 1) queueMicrotask(() => this.#tell());
-  }
-
-  /** Gives up all of them, and with them the program. */
-  dispose() {
-    this.#gone = [this.id];
-    this.#tell();
-    this.#end();
-  }
-
-  #tell() {
-    while (this.#gone.length > 0) this.#session.release(this.#gone.splice(0, 1000));
-    if (this.#live.size === 0) this.#end();
-  }
-
-  #end() {
-    clearTimeout(this.#timer);
-    this.#live.clear();
-    this.#session.keep(this, false);
-  }
+  session.keep(retained, true);
+  session.gone.then(end);
+  rest();
+  return { retained, reader, learn };
 }
 
-if (Symbol.dispose !== undefined) Retained.prototype[Symbol.dispose] = Retained.prototype.dispose;
+function disposable(object, value) {
+  for (const key of ["dispose", Symbol.dispose]) if (key) Object.defineProperty(object, key, { value });
+  return object;
+}
 
-/** Whose handle an object stands for, and its id. */
-export function heldBy(object) {
-  const found = held.get(object);
-  if (found === undefined) throw new TypeError("it is no function, iterator or stream of a retained program");
-  return found;
+/** Calls what an object stands for. */
+export function invokeHeld(object, args, options) {
+  const invoke = held.get(object);
+  if (invoke === undefined) throw new TypeError("it is no handle");
+  return invoke(args, options);
 }
 
 function itself() {
@@ -92,9 +120,13 @@ function itself() {
 function streamOf(next, cancel, release) {
   return new ReadableStream({
     async pull(controller) {
-      const { done, value } = await next();
-      if (!done) return controller.enqueue(value);
-      controller.close();
+      try {
+        const { done, value } = await next();
+        if (!done) return controller.enqueue(value);
+        controller.close();
+      } catch (error) {
+        controller.error(error);
+      }
       release();
     },
     cancel: (reason) => cancel(reason).finally(release),

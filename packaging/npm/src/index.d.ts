@@ -171,7 +171,8 @@ export interface Execution<T = unknown> {
 /**
  * A program that is kept for the functions, iterators and streams in its value. Those are asynchronous here, and each has a
  * dispose method, but for streams, which are given up by cancel. The program ends once all were given up, after idleMs without
- * a call, ttlMs after it settled, or with its session; later calls reject with handle_unknown.
+ * a call, ttlMs after it settled, or with its session; later calls reject with handle_unknown, or with draining once the executor
+ * was closed.
  */
 export interface Retained {
   readonly id: string;
@@ -185,6 +186,12 @@ export interface Retained {
 /** What a function in the value of a retained program is. Its tool calls are answered by the providers of the program. */
 export interface RetainedFunction<A extends unknown[] = any[], R = unknown> {
   (...args: A): Promise<R>;
+  dispose(): void;
+  [Symbol.dispose](): void;
+}
+
+/** What an iterator in the value of a retained program is. */
+export interface RetainedIterator<T = unknown> extends AsyncIterableIterator<T> {
   dispose(): void;
   [Symbol.dispose](): void;
 }

@@ -47,13 +47,13 @@ export class Session {
     return this.#link.ended;
   }
 
-  /** Runs what execution asks for, and resolves to the outcome as the service sent it. */
-  async execute(execution) {
+  /** Runs what execution asks for, and resolves to what read makes of the outcome before the session may close. */
+  async execute(execution, read) {
     if (this.#executions.has(execution.id)) throw new ExecutorError("invalid_params", `execution ${execution.id} is running`, { field: "execution" });
     this.#executions.set(execution.id, execution);
     execution.begin();
     try {
-      return await this.#request(execution.method, execution.params);
+      return read(await this.#request(execution.method, execution.params));
     } finally {
       this.#executions.delete(execution.id);
       execution.end();

@@ -134,6 +134,32 @@ test("ten thousand handles are given back", async () => {
   await released(retained, value[9999]);
 });
 
+test("a session that is past its age stays for what it retains", async () => {
+  const aged = new RemoteExecutor({ url: daemon.url, maxSessionAgeMs: 200 });
+  const keeping = aged.execute({ code: "await new Promise(r => setTimeout(r, 400)); return { up: () => 1, more: () => [() => 2] }", retain: true });
+  await sleep(250);
+  assert.equal((await aged.execute({ code: "1" })).value, 1); // it went to another session, and the first one is retired
+  const { value } = await keeping;
+  assert.equal(await value.up(), 1);
+  const more = value.more(); // released while it is under way
+  value.more.dispose();
+  value.up.dispose();
+  const [inner] = await more;
+  assert.equal(await inner(), 2);
+  inner.dispose();
+  await aged.close();
+});
+
+test("a stopped program lets go of its session", async () => {
+  const aged = new RemoteExecutor({ url: daemon.url, maxSessionAgeMs: 100 });
+  const { value } = await aged.execute({ code: "return { spin: () => { for (;;); } }", retain: true });
+  const { session } = await aged.server();
+  await fails(aged.invoke(value.spin, [], { limits: { cpuMs: 100 } }), "cpu_timeout");
+  assert.notEqual((await aged.server()).session, session);
+  await fails(value.spin(), "handle_unknown");
+  await aged.close();
+});
+
 test("what is garbage is released", async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc");

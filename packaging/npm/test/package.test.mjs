@@ -53,7 +53,7 @@ test("it is as small as the README says", async (t) => {
 
 const client = `
 import { CodemodeExecutor } from "executord/codemode";
-import { decode, encode, type ErrorType, ExecutorError, RemoteExecutor } from "executord";
+import { decode, encode, type ErrorType, ExecutorError, RemoteExecutor, type RetainedFunction, type RetainedIterator } from "executord";
 
 const remote = new RemoteExecutor({ url: "unix:/x", token: "t", keepAliveMs: 5 });
 export async function use(signal: AbortSignal): Promise<number> {
@@ -64,7 +64,12 @@ export async function use(signal: AbortSignal): Promise<number> {
       providers: { t: { add(a: number, b: number) { return this.signal.aborted ? a : b; }, users: { get: async (id: string) => id } }, any: (path, args) => [path, args] },
       fetch: (request) => fetch(request), onLog: (line) => line.level.length,
     });
-    return value + logs.length + stats.cpuMs + String(decode(await encode(1n))).length;
+    const { value: left, retained } = await scoped.execute<{ up: RetainedFunction<[number], number>; pages: RetainedIterator<string> }>({ code: "", retain: { ttlMs: 5 } });
+    for await (const page of left.pages) page.length;
+    const up: number = await left.up(1) + (await scoped.invoke(left.up, [1], { limits: { cpuMs: 1 }, signal })).value;
+    left.up.dispose();
+    retained?.dispose();
+    return up + value + logs.length + stats.cpuMs + String(decode(await encode(1n))).length;
   } catch (error) {
     const type: ErrorType | undefined = error instanceof ExecutorError ? error.type : undefined;
     throw type;

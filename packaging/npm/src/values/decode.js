@@ -222,7 +222,7 @@ const requestFields = { mode: text, credentials: text, cache: text, redirect: te
 // fields reads the members of a body: all of required, some of optional and no other.
 function fields(body, required, optional) {
   const readers = { __proto__: null, ...required, ...optional };
-  const found = {};
+  const found = { __proto__: null };
   for (const key of Object.keys({ ...required, ...body })) {
     found[key] = readers[key]?.(body[key]);
     if (found[key] === undefined) throw new TypeError(`its ${key.slice(0, 80)} is missing, unknown or of another kind`);

@@ -108,7 +108,9 @@ class Encoder {
 
   /** Fills member of body with the bytes of source when they have been read. */
   later(body, member, source) {
-    this.pending.push(source.arrayBuffer().then((buffer) => (body[member] = tag("@bytes", toBase64(new Uint8Array(buffer))))));
+    const reading = source.arrayBuffer().then((buffer) => (body[member] = tag("@bytes", toBase64(new Uint8Array(buffer)))));
+    this.pending.push(reading);
+    reading.catch(() => {}); // nobody may come to wait for it, where the rest of the value cannot cross
     return body;
   }
 

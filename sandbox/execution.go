@@ -40,7 +40,7 @@ type execution struct {
 	adding   sync.Mutex
 	tasks    atomic.Pointer[[]*task] // under way; see active
 	retained atomic.Bool             // invocations may come
-	spoilt   bool                    // an invocation was stopped, and the isolate with it
+	broken   bool                    // an invocation was stopped, and the isolate with it
 
 	inbox  inbox
 	listen func(until time.Time, heard func() bool) // waits for the parent; see lookout
@@ -58,7 +58,8 @@ type inbox struct {
 	mu          sync.Mutex
 	results     []worker.ToolResult
 	invocations []invocation
-	releases    []worker.Release
+	released    []uint64 // handles
+	over        bool     // all of them were
 }
 
 func (b *inbox) invoke(i invocation) {
@@ -70,7 +71,8 @@ func (b *inbox) invoke(i invocation) {
 func (b *inbox) release(m worker.Release) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.releases = append(b.releases, m)
+	b.released = append(b.released, m.Handles...)
+	b.over = b.over || len(m.Handles) == 0
 }
 
 func (b *inbox) takeInvocations() (list []invocation) {
@@ -80,18 +82,28 @@ func (b *inbox) takeInvocations() (list []invocation) {
 	return list
 }
 
-func (b *inbox) takeReleases() (list []worker.Release) {
+// takeReleased gives no handles while there are invocations, which came before.
+func (b *inbox) takeReleased() (handles []uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	list, b.releases = b.releases, nil
-	return list
+	if len(b.invocations) == 0 {
+		handles, b.released = b.released, nil
+	}
+	return handles
+}
+
+// letGo tells whether all handles were released, and nothing is to be called.
+func (b *inbox) letGo() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.over && len(b.invocations) == 0
 }
 
 // asked tells whether there is an invocation or a release.
 func (b *inbox) asked() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.invocations)+len(b.releases) > 0
+	return len(b.invocations)+len(b.released) > 0 || b.over
 }
 
 func (b *inbox) put(r worker.ToolResult) {
@@ -112,7 +124,7 @@ func (b *inbox) take() []worker.ToolResult {
 func (b *inbox) empty() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.results)+len(b.invocations) == 0
+	return len(b.results)+len(b.invocations)+len(b.released) == 0
 }
 
 // run plays the program to its end and returns its result, complete but for the statistics.
@@ -168,7 +180,7 @@ func (e *execution) play(analyze entry.Analyze) ([]byte, *protocol.Error) {
 	if stop != nil {
 		return nil, stop
 	}
-	value, err := e.iso.Value(effective(e.request, e.limits).ResultBytes)
+	value, err := e.iso.Value(resultBytes(e.request, e.limits))
 	if err != nil {
 		return nil, e.outcome(err)
 	}
@@ -184,6 +196,12 @@ func (e *execution) begin() error {
 		HeapBytes: l.HeapBytes, BufferBytes: l.BufferBytes, StackBytes: l.StackBytes, MessageBytes: l.MessageBytes,
 		Depth: int(l.ValueDepth), Nodes: int(l.ValueParts),
 	})
+}
+
+// resultBytes bounds a value: a message has room for no more.
+func resultBytes(request worker.Execute, l worker.Limits) int64 {
+	const around = 1 << 20 // of an error, and of the names of limits
+	return min(effective(request, l).ResultBytes, worker.DefaultFrameBytes-around)
 }
 
 // config is what the library's begin takes.
@@ -254,6 +272,7 @@ func (e *execution) loop(drain func() (v8.State, error)) *protocol.Error {
 			if e.stopped() != nil {
 				return nil
 			}
+			idle = time.Time{}
 			continue
 		}
 		if !e.wait(time.Now().Add(pollBackground), true) {

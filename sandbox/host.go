@@ -95,7 +95,7 @@ func (e *execution) TimerStop(id uint32) { e.timers.stop(id) }
 // the program's.
 func (e *execution) ResolveModule(specifier, referrer, typ string) (v8.ModuleText, error) {
 	m, err := e.modules.resolve(specifier, referrer, typ)
-	if reason, _ := e.dog.why(); reason != "" {
+	if e.stopped() != nil {
 		e.iso.Terminate()
 	}
 	return m, err

@@ -40,7 +40,8 @@ func (s *server) keep(e *execution) {
 			}
 			s.lookout.arm(0)
 		}
-		if e.release() {
+		e.release()
+		if e.inbox.letGo() {
 			return
 		}
 	}
@@ -51,14 +52,14 @@ func (s *server) answer(e *execution) bool {
 	for len(e.active()) > 0 {
 		fault := e.loop(func() (v8.State, error) { return s.turn(e) })
 		switch {
-		case e.spoilt:
+		case e.broken:
 			return false
 		case fault != nil:
 			s.fail(fault)
 		case len(e.active()) > 0: // it was stopped: by its limits, its memory or the parent
-			t := e.stopped()
+			t := e.culprit()
 			if t == nil {
-				t = e.active()[0]
+				continue // one came just now
 			}
 			_, err := e.iso.InvocationValue(t.id, 0)
 			s.finish(e, t, nil, e.outcome(err))
@@ -66,6 +67,24 @@ func (s *server) answer(e *execution) bool {
 		}
 	}
 	return true
+}
+
+// culprit is the task that the isolate was stopped for: of those that were stopped the first, else, where memory ran out, the
+// one that ran last as far as is known. Nil where none has begun.
+func (e *execution) culprit() *task {
+	if t := e.stopped(); t != nil {
+		return t
+	}
+	var oldest *task
+	for _, t := range e.active() {
+		if t == e.task && t.begun {
+			return t
+		}
+		if oldest == nil && t.begun {
+			oldest = t
+		}
+	}
+	return oldest
 }
 
 // fail ends the process over a fault that is no program's.
@@ -80,6 +99,10 @@ func (s *server) turn(e *execution) (v8.State, error) {
 		if err := s.begin(e, i); err != nil {
 			return v8.Stopped, nil
 		}
+	}
+	e.release()
+	if len(e.active()) == 0 { // nothing of the program may run: it would belong to nobody
+		return v8.Settled, nil
 	}
 	if state, err := e.iso.Drain(); err != nil || state == v8.Stopped {
 		return state, err
@@ -97,8 +120,8 @@ func (s *server) turn(e *execution) (v8.State, error) {
 		}
 		e.task = t
 		e.nameLateCalls()
-		value, err := e.iso.InvocationValue(t.id, effective(e.request, t.limits).ResultBytes)
-		if t.stopped() || stops(err) {
+		value, err := e.iso.InvocationValue(t.id, resultBytes(e.request, t.limits))
+		if v, ok := err.(*v8.Error); t.stopped() || ok && v.Kind == v8.KindTerminated {
 			return v8.Stopped, nil
 		}
 		var fault *protocol.Error
@@ -115,12 +138,6 @@ func (s *server) turn(e *execution) (v8.State, error) {
 	return v8.Pending, nil
 }
 
-// stops tells of an error after which the isolate cannot be used any more.
-func stops(err error) bool {
-	v, ok := err.(*v8.Error)
-	return ok && (v.Kind == v8.KindTerminated || v.Kind == v8.KindMemory)
-}
-
 // begin calls the handle of an invocation. An error says that the isolate was stopped.
 func (s *server) begin(e *execution, i invocation) error {
 	e.task = i.task
@@ -131,21 +148,24 @@ func (s *server) begin(e *execution, i invocation) error {
 		args = append(args, arg)
 		return nil
 	})
-	if err == nil {
-		err = e.iso.Invoke(i.ID, i.Handle, i.Method, args)
+	if err != nil { // more of them than one value may have parts
+		s.finish(e, i.task, nil, protocol.FieldError("args", "%s", err))
+		return nil
 	}
+	err = e.iso.Invoke(i.ID, i.Handle, i.Method, args)
 	v, _ := err.(*v8.Error)
 	switch {
 	case err == nil:
-		return nil
 	case v != nil && v.Kind == v8.KindInput:
 		s.finish(e, i.task, nil, protocol.FieldError("args", "%s", v.Message))
-		return nil
-	case stops(err):
+	case v != nil && v.Kind == v8.KindHandle: // the release crossed the call
+		s.finish(e, i.task, nil, protocol.Errorf(protocol.HandleUnknown, "the handle was released"))
+	case v != nil && (v.Kind == v8.KindTerminated || v.Kind == v8.KindMemory):
 		return err
+	default:
+		s.fail(err)
 	}
-	s.fail(err)
-	return err
+	return nil
 }
 
 // soleID is the number for the last words of a process: of the one task under way, 0 where there are several.
@@ -173,7 +193,7 @@ func (s *server) finish(e *execution, t *task, value []byte, fault *protocol.Err
 	} else {
 		r.Value = value
 	}
-	e.spoilt = !r.Retained
+	e.broken = !r.Retained
 	e.remove(t)
 	e.giveUp(t)
 	s.report(e, t, r)
@@ -185,8 +205,12 @@ func (s *server) finish(e *execution, t *task, value []byte, fault *protocol.Err
 func (e *execution) giveUp(t *task) {
 	t.turns = nil
 	for call, p := range e.pending {
-		if p.task == t {
-			e.inbox.put(worker.ToolResult{ID: t.id, Call: call, Value: []byte(`{"message":"the call was given up, since what made it has ended"}`)})
+		if p.task == t || p.fetch != 0 && e.exchanges[p.fetch] == t { // another may read a body that it asked for
+			fault := `{"message":"the call was given up, since what made it has ended"}`
+			if p.fetch != 0 {
+				fault = exchangeEnded
+			}
+			e.inbox.put(worker.ToolResult{ID: t.id, Call: call, Value: []byte(fault)})
 		}
 	}
 	for number, owner := range e.exchanges {
@@ -196,13 +220,5 @@ func (e *execution) giveUp(t *task) {
 	}
 }
 
-// release forgets the handles that the parent gave up, and tells whether that was all of them.
-func (e *execution) release() (all bool) {
-	for _, m := range e.inbox.takeReleases() {
-		if len(m.Handles) == 0 {
-			return true
-		}
-		_ = e.iso.Release(m.Handles)
-	}
-	return false
-}
+// release forgets handles that the parent gave up, but for those that a call which came before may be of.
+func (e *execution) release() { _ = e.iso.Release(e.inbox.takeReleased()) }

@@ -325,6 +325,144 @@ func TestHandlesAreReleased(t *testing.T) {
 	p.restored()
 }
 
+// A release holds from when it comes: not for the call before it, and for the one after.
+func TestReleasesAreInOrder(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	p.keep(2, "return [() => 1, () => 2]", job{})
+	before := p.invoke(1, "", "[]", nil)
+	p.release(1)
+	if e := p.collect(before, job{}); e.value != "1" {
+		t.Errorf("the call before: %s, %v", e.value, e.err)
+	}
+	if e := p.call(1, "[]", job{}); typeOf(e.err) != protocol.HandleUnknown || !e.result.Retained {
+		t.Errorf("the call after: %s, %v, retained %t", e.value, e.err, e.result.Retained)
+	}
+	if e := p.call(2, "[]", job{}); e.value != "2" {
+		t.Errorf("the other: %s, %v", e.value, e.err)
+	}
+}
+
+// What is released while another invocation is under way is free at once.
+func TestReleasesDuringACall(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	p.keep(2, `
+		const big = () => { const data = new Uint8Array(1 << 20); return () => data.length };
+		return [() => big(), () => tools.never()]`, job{limits: func(l *worker.Limits) { l.BufferBytes = 8 << 20 }})
+	long := p.invoke(2, "", "[]", nil)
+	for n := uint64(3); n < 100; n++ {
+		if e := p.call(1, "[]", job{}); e.value != fmt.Sprintf(`{"@handle":"R.%d"}`, n) {
+			t.Fatalf("after %d: %s, %v", n, e.value, e.err)
+		}
+		p.release(n)
+	}
+	p.conn.Send(worker.Cancel{ID: long, Reason: "enough"})
+	if e := p.collect(long, job{}); typeOf(e.err) != protocol.Cancelled {
+		t.Errorf("the long one: %s, %v", e.value, e.err)
+	}
+}
+
+// Buffers over their limit end the invocation, and with it the isolate, as a full heap does.
+func TestInvocationsAreHeldToTheBuffersLimit(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	p.keep(1, "const all = []; return n => { for (let i = 0; i < n; i++) all.push(new Uint8Array(1 << 20)); return all.length }", job{limits: func(l *worker.Limits) { l.BufferBytes = 8 << 20 }})
+	if e := p.call(1, "[4]", job{}); e.value != "4" {
+		t.Fatal(e.value, e.err)
+	}
+	if e := p.call(1, "[20]", job{}); typeOf(e.err) != protocol.MemoryLimit || e.result.Retained {
+		t.Errorf("got %s, %v, retained %t, last word %+v", e.value, e.err, e.result.Retained, e.last)
+	}
+	p.restored()
+}
+
+// Refused arguments let nothing of the program run: there is no invocation that it would belong to.
+func TestRefusedArgumentsRunNothing(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	p.keep(2, "let n = 0; return [() => { tools.never().catch(() => { n++ }) }, () => n]", job{})
+	p.call(1, "[]", job{})
+	if e := p.call(1, `[{"@date":"x"}]`, job{}); typeOf(e.err) != protocol.InvalidParams {
+		t.Errorf("got %s, %v", e.value, e.err)
+	}
+	if e := p.call(2, "[]", job{}); e.value != "0" { // this is called before what was given up is told
+		t.Errorf("%s handlers ran", e.value)
+	}
+	if e := p.call(2, "[]", job{}); e.value != "1" {
+		t.Errorf("%s handlers ran", e.value)
+	}
+}
+
+// A body belongs to the invocation that asked for it. What reads it in another does not wait for ever.
+func TestBodiesAreOfTheirInvocation(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	head := string(protocol.AppendFetchHead(nil, &protocol.FetchHead{Status: 200}, true))
+	p.keep(2, `
+		let got;
+		return [
+			async () => { got = await fetch("https://a.test/"); await tools.wait(1); return got.status },
+			() => got.text().catch(e => e.constructor.name) ]`, job{head: head})
+	for _, ended := range []bool{true, false} { // before it is read to its end, and while it is
+		var call worker.ToolCall
+		first := p.invoke(1, "", "[]", nil)
+		read := false
+		p.await(func(m worker.Message) bool {
+			switch m := m.(type) {
+			case worker.Fetch:
+				p.conn.Send(worker.ToolResult{ID: m.ID, Call: m.Call, OK: true, Value: []byte(head)})
+			case worker.FetchRead:
+				read = true
+				p.conn.Send(worker.ToolResult{ID: m.ID, Call: m.Call, OK: true, Value: protocol.AppendBytes(nil, []byte("some of it"))})
+			case worker.ToolCall:
+				call = m
+			}
+			return read && call.Call != 0
+		})
+		second := uint64(0)
+		if !ended {
+			second = p.invoke(2, "", "[]", nil)
+			p.await(func(m worker.Message) bool { _, ok := m.(worker.FetchRead); return ok })
+		}
+		p.answer(call, job{answer: echo})
+		if e := p.collect(first, job{}); e.value != "200" {
+			t.Fatal(e.value, e.err)
+		}
+		if ended {
+			second = p.invoke(2, "", "[]", nil)
+		}
+		if e := p.collect(second, job{}); e.value != `"TypeError"` {
+			t.Errorf("ended before: %t: %s, %v", ended, e.value, e.err)
+		}
+	}
+}
+
+// A rejection that nobody handles is told by the invocation whose code it was of.
+func TestRejectionsAreOfTheirInvocation(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	p.keep(2, `
+		let open, gate = new Promise(r => open = r);
+		return [async name => { await gate; Promise.reject(new Error(name)); await tools.echo(1) }, () => open()]`, job{})
+	names, logs := map[uint64]string{}, map[string]string{}
+	for _, name := range []string{"a", "b", "c"} {
+		names[p.invoke(1, "", fmt.Sprintf("[%q]", name), nil)] = name
+	}
+	p.invoke(2, "", "[]", nil)
+	results := 0
+	p.await(func(m worker.Message) bool {
+		switch m := m.(type) {
+		case worker.Log:
+			logs[names[m.ID]] += m.Text
+		case worker.ToolCall:
+			p.answer(m, job{answer: echo})
+		case worker.Result:
+			results++
+		}
+		return results == 4
+	})
+	for _, name := range names {
+		if !strings.Contains(logs[name], "Error: "+name) || strings.Count(logs[name], "Error: ") != 1 {
+			t.Errorf("%s printed %q", name, logs[name])
+		}
+	}
+}
+
 func TestOnlyWhatIsRetainedIsInvoked(t *testing.T) {
 	p := ready(t, testbin.Worker(t))
 	p.invoke(1, "", "[]", nil)

@@ -28,7 +28,7 @@ func (e *execution) network(id uint64, path []string, args []byte) bool {
 		owner := e.exchanges[number]
 		e.pending[id] = pending{task: e.task, fetch: number}
 		if owner == nil { // it ended with the invocation that began it
-			e.inbox.put(worker.ToolResult{ID: e.id, Call: id, Value: []byte(`{"message":"the exchange has ended with what began it"}`)})
+			e.inbox.put(worker.ToolResult{ID: e.id, Call: id, Value: []byte(exchangeEnded)})
 			return true
 		}
 		return e.send(worker.FetchRead{ID: owner.id, Call: id, Fetch: number}) == nil
@@ -47,6 +47,9 @@ func (e *execution) network(id uint64, path []string, args []byte) bool {
 	// The one argument without the brackets of the array.
 	return e.send(worker.Fetch{ID: e.id, Call: id, Fetch: number, Request: args[1 : len(args)-1]}) == nil
 }
+
+// exchangeEnded is what requests, and reads of their bodies, fail with in Fetch's own form.
+const exchangeEnded = `{"name":"TypeError","message":"the exchange has ended with the invocation that began it"}`
 
 // Op performs an operation of the library.
 func (e *execution) Op(args []any) (any, error) {

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -212,10 +211,7 @@ func (s *server) report(e *execution, t *task, r worker.Result) {
 	}
 	r.ToolCalls, r.Reached = t.calls, slices.Sorted(maps.Keys(t.reached))
 	t.console.flush()
-	if err := s.conn.Send(r); errors.Is(err, worker.ErrTooLarge) {
-		r.Value, r.Error = nil, marshalError(protocol.Errorf(protocol.ResultTooLarge, "result is larger than a message may be"))
-		_ = s.conn.Send(r)
-	}
+	_ = s.conn.Send(r)
 }
 
 // analyze reads an entry in the analyzer's isolate, under the clocks of the execution.

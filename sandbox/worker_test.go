@@ -167,6 +167,7 @@ type job struct {
 	answer    func(worker.ToolCall) (worker.ToolResult, bool) // false: no answer
 	started   func(id uint64)
 	retain    string // what the ids of handles begin with
+	head      string // the answer to requests, which fail where it is empty
 }
 
 // end is how a job ended.
@@ -185,7 +186,7 @@ func defaultLimits() worker.Limits {
 		CPU: 10 * time.Second, Wall: 30 * time.Second, Total: 40 * time.Second, HeapBytes: 64 << 20, BufferBytes: 64 << 20,
 		SlackBytes: 200 << 20, StackBytes: 984 << 10, ResultBytes: 8 << 20, MessageBytes: 8 << 20,
 		ValueDepth: protocol.MaxValueDepth, ValueParts: protocol.MaxValueParts, LogBytes: 1 << 20, LogLines: 1000,
-		ToolCalls: 1000, CallsInFlight: 1000, Timers: 10_000,
+		ToolCalls: 1000, CallsInFlight: 1000, Fetches: 10, Timers: 10_000,
 	}
 }
 
@@ -211,6 +212,9 @@ func (p *proc) run(j job) end {
 	if j.input != "" {
 		x.Input = []byte(j.input)
 	}
+	if j.head != "" {
+		x.Network = string(protocol.NetworkHost)
+	}
 	if j.providers != nil {
 		x.Providers = j.providers
 	}
@@ -235,6 +239,8 @@ func (p *proc) collect(id uint64, j job) (e end) {
 		case worker.ToolCall:
 			e.calls++
 			p.answer(m, j)
+		case worker.Fetch:
+			p.conn.Send(worker.ToolResult{ID: m.ID, Call: m.Call, OK: true, Value: []byte(j.head)})
 		case worker.LastWord:
 			e.last = &m
 		case worker.Result:
@@ -477,7 +483,7 @@ func TestLinesBeforeSuddenDeathAreKept(t *testing.T) {
 func TestWhatIsLongInFreeingEndsTheProcess(t *testing.T) {
 	p := ready(t, testbin.Worker(t))
 	e := p.run(job{code: "globalThis.a = []; for (let i = 0; i < 2e6; i++) a.push(new Uint8Array(100)); return 'x'.repeat(1 << 20)", limits: func(l *worker.Limits) {
-		l.CPU, l.HeapBytes, l.BufferBytes = 30*time.Second, 1<<30, 1<<30
+		l.CPU, l.Wall, l.Total, l.HeapBytes, l.BufferBytes = 50*time.Second, time.Minute, time.Minute, 1<<30, 1<<30
 	}})
 	if len(e.value) != 1<<20+2 {
 		t.Fatalf("got %.100s, %v", e.value, e.err)
@@ -602,7 +608,11 @@ func TestSuspendedCallsAreBounded(t *testing.T) {
 		"in a tool": {"await WebAssembly.promising(suspending(() => { throw new Error('mine'); }).twice)()", protocol.Exception},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := p.run(job{code: string(jspi) + c.code, limits: func(l *worker.Limits) { l.CPU = 300 * time.Millisecond }})
+			e := p.run(job{code: string(jspi) + c.code, limits: func(l *worker.Limits) {
+				if c.want == protocol.CPUTimeout {
+					l.CPU = 300 * time.Millisecond
+				}
+			}})
 			if e.err == nil || e.err.Type != c.want {
 				t.Errorf("got %s, %v, last word %+v, want %s", e.value, e.err, e.last, c.want)
 			}

@@ -117,6 +117,7 @@ const (
 	KindTooLarge       = Kind(C.EX_TOO_LARGE)      // the encoded value is over its bound
 	KindInternal       = Kind(C.EX_INTERNAL)       // the binding or the library is at fault
 	KindInput          = Kind(C.EX_INPUT)          // the input cannot be decoded
+	KindHandle         = Kind(C.EX_HANDLE)         // there is no such handle
 )
 
 // Error is a failure of a program or of the engine. Line and Column are those of the submitted text and count from 1;

@@ -18,7 +18,7 @@ typedef struct { int kind; double number; ex_view value; } ex_arg;
 typedef struct { int kind; double number; ex_buf value; } ex_reply;
 
 // What went wrong. EX_NONE means nothing did.
-enum { EX_NONE, EX_EXCEPTION, EX_SYNTAX, EX_MODULE, EX_TERMINATED, EX_MEMORY, EX_UNSERIALIZABLE, EX_TOO_LARGE, EX_INTERNAL, EX_INPUT };
+enum { EX_NONE, EX_EXCEPTION, EX_SYNTAX, EX_MODULE, EX_TERMINATED, EX_MEMORY, EX_UNSERIALIZABLE, EX_TOO_LARGE, EX_INTERNAL, EX_INPUT, EX_HANDLE };
 
 // line and column count from 1; 0 means unknown. cause and thrown are encoded values, empty where absent.
 typedef struct {

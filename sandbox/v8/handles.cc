@@ -47,10 +47,10 @@ void ex_release(ex_isolate* s, const uint64_t* handles, size_t n) {
 }
 
 // ex_invoke calls a function, or with a method that of an iterator; its outcome is the task's. EX_INPUT tells of arguments that
-// are no values, EX_INTERNAL of a handle that there is not.
+// are no values, EX_HANDLE of a handle that there is not.
 ex_error ex_invoke(ex_isolate* s, uint64_t task, uint64_t handle, ex_view method, const ex_view* args, size_t n) {
   auto found = s->handles.find(handle);
-  if (found == s->handles.end()) return Fail(EX_INTERNAL, "there is no such handle");
+  if (found == s->handles.end()) return Fail(EX_HANDLE, "there is no such handle");
   Scope scope(s);
   v8::Isolate* iso = s->iso;
   Local<v8::Context> c = scope.context;

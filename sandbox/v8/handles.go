@@ -29,7 +29,8 @@ func (i *Isolate) Release(handles []uint64) error {
 }
 
 // Invoke calls a handle for a task: a function, or with a method that of an iterator. Args are encoded values. What comes of
-// it is Invoked's and InvocationValue's; an error of KindInput is about the arguments.
+// it is Invoked's and InvocationValue's; an error of KindInput is about the arguments, one of KindHandle says that it was
+// released.
 func (i *Isolate) Invoke(task, handle uint64, method string, args [][]byte) error {
 	if err := i.enter(); err != nil {
 		return err

@@ -40,7 +40,7 @@ type Config struct {
 }
 
 // Host is what a program's isolate asks of the outside, on the goroutine that is inside the isolate. No method may use
-// the isolate but for Terminate.
+// the isolate but for Terminate and Task.
 type Host interface {
 	// ToolCall starts a call; its result comes by Isolate.Resolve with the same id. args is JSON text, an array of
 	// encoded values, and is gone when the method returns. False means that the call is refused and the isolate is being

@@ -74,6 +74,13 @@ struct Handle {
   v8::Global<v8::Object> iterator;  // empty for a function
 };
 
+// Unhandled is a promise that was rejected, and that nobody handles so far, by the code of a task; see ex_task.
+struct Unhandled {
+  v8::Global<v8::Promise> promise;
+  v8::Global<v8::Value> reason;
+  uint64_t task;
+};
+
 // CodecLimits bound one walk over values: how many arrays and objects of its text may be open at once, how many values
 // there may be, and how long the text.
 struct CodecLimits {
@@ -116,7 +123,7 @@ struct ex_isolate {
 
   uint64_t next_call = 1;
   std::unordered_map<uint64_t, executord::PendingCall> calls;
-  std::vector<std::pair<v8::Global<v8::Promise>, v8::Global<v8::Value>>> rejected;
+  std::vector<executord::Unhandled> rejected;
   std::vector<v8::Global<v8::Promise>> handled_late;  // after a turn in which they were in rejected
   bool rejected_more = false;  // in this turn, than are kept
 

@@ -87,10 +87,11 @@ bool ReportRejections(ex_isolate* s, Local<v8::Context> c) {
   auto handled = std::move(s->handled_late);
   s->rejected.clear();
   s->handled_late.clear();
-  for (auto& [promise, reason] : rejected) {
+  for (auto& [promise, reason, task] : rejected) {
     Local<v8::Promise> p = promise.Get(s->iso);
     if (p->HasHandler()) continue;  // another's listener, or require, took it
     if (p == s->evaluation.Get(s->iso) || (!s->outcome.IsEmpty() && p == s->outcome.Get(s->iso))) continue;
+    Attribution attribution(s, task);
     if (!Tell(s, c, "unhandledrejection", reason.Get(s->iso), p)) return false;
   }
   if (more) {
@@ -191,10 +192,10 @@ void PromiseRejected(v8::PromiseRejectMessage m) {
   if (m.GetEvent() == v8::kPromiseRejectWithNoHandler && s->rejected.size() >= kMaxTracked) {
     s->rejected_more = true;
   } else if (m.GetEvent() == v8::kPromiseRejectWithNoHandler) {
-    s->rejected.emplace_back(v8::Global<v8::Promise>(iso, m.GetPromise()), v8::Global<Value>(iso, m.GetValue()));
+    s->rejected.push_back({v8::Global<v8::Promise>(iso, m.GetPromise()), v8::Global<Value>(iso, m.GetValue()), ex_task(s)});
   } else if (m.GetEvent() == v8::kPromiseHandlerAddedAfterReject) {
     for (auto it = s->rejected.begin(); it != s->rejected.end(); ++it) {
-      if (it->first == m.GetPromise()) {
+      if (it->promise == m.GetPromise()) {
         s->rejected.erase(it);
         return;
       }

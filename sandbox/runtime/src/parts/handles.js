@@ -30,12 +30,12 @@ export default function handles(core) {
   async function pull(iterator, name, args) {
     const method = iterator[name];
     if (method === undefined || method === null) {
-      if (name === "return") return { done: true, value: args[0] };
+      if (name === "return") return { __proto__: null, done: true, value: args[0] };
       throw new SafeTypeError(`the iterator has no method ${name}`);
     }
     const result = await apply(method, iterator, args);
     if (!isObject(result)) throw new SafeTypeError(`${name} of the iterator gave no object`);
-    return { done: !!result.done, value: await result.value };
+    return { __proto__: null, done: !!result.done, value: await result.value };
   }
 
   return { __proto__: null, open, pull };

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import test, { before } from "node:test";
-import { normalizeCode, sanitizeToolName } from "../src/codemode/index.js";
-import { statementsOf } from "../src/codemode/syntax.js";
-import { load } from "./support/bundle.mjs";
-import { lines, packageRoot } from "./support/repository.mjs";
+import { normalizeCode, sanitizeToolName } from "../../src/codemode/index.js";
+import { statementsOf } from "../../src/codemode/syntax.js";
+import { load } from "../support/bundle.mjs";
+import { lines, packageRoot } from "../support/repository.mjs";
 
 let reference;
 let acorn;

@@ -175,7 +175,11 @@ func TestRetainedAwaitsInvocations(t *testing.T) {
 			}()
 			<-asked
 			end(b, k.ID)
-			b.unknown("s", k.ID+".1", "the retained execution ended")
+			why := "the retained execution ended"
+			if name == "its time" { // and not for being idle
+				why = "its time of 200ms was over"
+			}
+			b.unknown("s", k.ID+".1", why)
 			if s := b.Stats(); s.Running != 1 {
 				t.Errorf("stats %+v", s)
 			}

@@ -41,11 +41,8 @@ func (s *Server) retained(session string) int {
 
 // release is the method handle.release.
 func (x *session) release(m protocol.Message) (json.RawMessage, error) {
-	var p protocol.HandleRelease
-	if err := protocol.DecodeParams(m.Params, &p); err != nil {
-		return nil, err
-	}
-	if err := p.Check(); err != nil {
+	p, err := protocol.DecodeHandleRelease(m.Params, x.srv.cfg.bounds())
+	if err != nil {
 		return nil, err
 	}
 	released := 0

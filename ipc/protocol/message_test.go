@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -355,30 +356,62 @@ func TestDecodeHandleInvoke(t *testing.T) {
 	}
 }
 
-func TestHandleRelease(t *testing.T) {
-	long := strings.Repeat("x", MaxHandleBytes+1)
-	for _, tt := range []struct {
-		handles []string
-		field   string
-	}{
-		{nil, "handles"},
-		{[]string{}, ""},
-		{[]string{"a.1", "a"}, ""},
-		{[]string{"a", ""}, "handles[1]"},
-		{[]string{long}, "handles[0]"},
-		{make([]string, MaxReleased+1), "handles"},
-		{[]string{"a\n"}, "handles[0]"},
-		{[]string{long[1:]}, ""},
-	} {
-		err := (&HandleRelease{tt.handles}).Check()
-		if field := ""; err != nil {
-			if field = AsError(err).Field; field != tt.field {
-				t.Errorf("%.100q: %v", tt.handles, err)
+// TestArgsOfAnInvocation: so many are taken, and not one more, whoever asks; what the last is worth is named.
+func TestArgsOfAnInvocation(t *testing.T) {
+	bounds := Bounds{1 << 20, 8, 1 << 18}
+	for n, ok := range map[int]bool{MaxArgs: true, MaxArgs + 1: false} {
+		text := raw(`{"handle":"h","args":[` + strings.TrimSuffix(strings.Repeat(`1,`, n), ",") + `]}`)
+		_, decoded := DecodeHandleInvoke(text, bounds)
+		h := &HandleInvoke{Handle: "h", Args: make([]Value, n)}
+		for _, err := range []error{decoded, ValidateInvoke(h)} {
+			if ok != (err == nil) || !ok && AsError(err).Field != "args" {
+				t.Errorf("%d: got %v", n, err)
 			}
-		} else if tt.field != "" {
-			t.Errorf("%.100q are taken", tt.handles)
+		}
+		if h.Args[n-1] = raw(`{`); ok && AsError(ValidateInvoke(h)).Field != fmt.Sprintf("args[%d]", n-1) {
+			t.Errorf("the last is none: %v", ValidateInvoke(h))
 		}
 	}
+}
+
+func TestDecodeHandleRelease(t *testing.T) {
+	long := strings.Repeat("x", MaxHandleBytes+1)
+	ids := func(n int) string { return `{"handles":[` + strings.TrimSuffix(strings.Repeat(`"a",`, n), ",") + `]}` }
+	for _, tt := range []struct {
+		params string
+		n      int
+		field  string
+	}{
+		{``, 0, "handles"},
+		{`{}`, 0, "handles"},
+		{`{"handles":null}`, 0, "handles"},
+		{`{"handles":{}}`, 0, "handles"},
+		{`{"handles":[]}`, 0, ""},
+		{`{"handles":["a.1","a"]}`, 2, ""},
+		{`{"handles":["a",""]}`, 0, "handles[1]"},
+		{`{"handles":["a",1]}`, 0, "handles[1]"},
+		{`{"handles":["` + long + `"]}`, 0, "handles[0]"},
+		{`{"handles":["` + long[1:] + `"]}`, 1, ""},
+		{`{"handles":["a\n"]}`, 0, "handles[0]"},
+		{`{"handles":[],"x":1}`, 0, "x"},
+		{ids(MaxReleased), MaxReleased, ""},
+		{ids(MaxReleased + 1), 0, "handles"},
+	} {
+		var params json.RawMessage
+		if tt.params != "" {
+			params = raw(tt.params)
+		}
+		h, err := DecodeHandleRelease(params, Bounds{1 << 20, 8, 1 << 14})
+		switch {
+		case tt.field == "" && (err != nil || len(h.Handles) != tt.n):
+			t.Errorf("%.100s: got %v, %v", tt.params, h, err)
+		case tt.field != "" && (err == nil || AsError(err).Type != InvalidParams || AsError(err).Field != tt.field):
+			t.Errorf("%.100s: got %v", tt.params, err)
+		}
+	}
+}
+
+func TestRetainedOf(t *testing.T) {
 	for id, want := range map[string]string{"a.1": "a", "a.b.12": "a.b", "a": "a", "": "", ".1": ""} {
 		if got := RetainedOf(id); got != want {
 			t.Errorf("%q belongs to %q", id, got)

@@ -100,29 +100,16 @@ const (
 	HandleThrow  HandleMethod = "throw"
 )
 
-// HandleRelease is the params of handle.release: ids of handles, or of retained executions for all of theirs.
+// HandleRelease is the params of handle.release, read by DecodeHandleRelease: ids of handles, or of retained executions for all of theirs.
 type HandleRelease struct {
 	Handles []string `json:"handles"`
 }
 
-// MaxReleased bounds the ids in one handle.release.
-const MaxReleased = 4096
-
-// Check holds h to the rules of handle.release. The fault is an *Error of type invalid_params.
-func (h *HandleRelease) Check() error {
-	switch {
-	case h.Handles == nil:
-		return FieldError("handles", "is missing")
-	case len(h.Handles) > MaxReleased:
-		return FieldError("handles", "has more than %d items", MaxReleased)
-	}
-	for i, id := range h.Handles {
-		if err := validHandle(fmt.Sprintf("handles[%d]", i), id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// Bounds of one message about handles.
+const (
+	MaxArgs     = 65_535 // arguments of one call; V8 takes about as many
+	MaxReleased = 4096   // ids in one handle.release
+)
 
 // RetainedOf is the retained execution that the handle of that id belongs to; the id itself where it is that of one.
 func RetainedOf(handle string) string {
@@ -230,7 +217,7 @@ func DecodeHandleInvoke(params json.RawMessage, b Bounds) (*HandleInvoke, error)
 			h.Trace = &Trace{}
 			return r.trace(path, v, h.Trace)
 		case "args":
-			return r.array(path, v, r.b.Nodes, func(_ string, v json.RawMessage) error {
+			return r.items(path, v, MaxArgs, func(v json.RawMessage) error {
 				h.Args = append(h.Args, v)
 				return nil
 			})
@@ -244,6 +231,39 @@ func DecodeHandleInvoke(params json.RawMessage, b Bounds) (*HandleInvoke, error)
 	}
 	if err != nil {
 		return nil, err
+	}
+	return h, nil
+}
+
+// DecodeHandleRelease reads the params of handle.release, and no more of them than there may be.
+func DecodeHandleRelease(params json.RawMessage, b Bounds) (*HandleRelease, error) {
+	if params == nil {
+		params = json.RawMessage(`{}`)
+	}
+	h, r := &HandleRelease{}, paramReader{b}
+	err := r.object("", params, func(name, path string, v json.RawMessage) error {
+		if name != "handles" {
+			return unknownField(path)
+		}
+		h.Handles = []string{}
+		return r.items(path, v, MaxReleased, func(v json.RawMessage) error {
+			var id string
+			err := r.text("", v, &id)
+			if err == nil {
+				err = validHandle("", id)
+			}
+			if err != nil {
+				return at(err, itemPath(path, len(h.Handles)))
+			}
+			h.Handles = append(h.Handles, id)
+			return nil
+		})
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case h.Handles == nil:
+		return nil, FieldError("handles", "is missing")
 	}
 	return h, nil
 }

@@ -265,6 +265,7 @@ var sizes = []struct{ name, words string }{
 	{"MaxHeaders", "headers of one request or response"},
 	{"MaxHeaderBytes", "their names and values together, in bytes"},
 	{"MaxHandleBytes", "id of a handle, in bytes"},
+	{"MaxArgs", "`args` of a `handle.invoke`"},
 	{"MaxReleased", "ids in one `handle.release`"},
 	{"MaxReasonBytes", "`statusText`, in bytes"},
 }

@@ -184,14 +184,25 @@ func (r paramReader) object(path string, raw json.RawMessage, visit func(name, p
 // array walks the items of an array of at most limit.
 func (r paramReader) array(path string, raw json.RawMessage, limit int, visit func(path string, v json.RawMessage) error) error {
 	n := 0
+	return r.items(path, raw, limit, func(v json.RawMessage) error {
+		n++
+		return visit(itemPath(path, n-1), v)
+	})
+}
+
+// items is array for those whose paths are not worth making for each.
+func (r paramReader) items(path string, raw json.RawMessage, limit int, visit func(v json.RawMessage) error) error {
+	n := 0
 	err := Items(raw, r.b, func(v json.RawMessage) error {
 		if n++; n > limit {
 			return FieldError(path, "has more than %d items", limit)
 		}
-		return visit(fmt.Sprintf("%s[%d]", path, n-1), v)
+		return visit(v)
 	})
 	return r.fault(path, "an array", err)
 }
+
+func itemPath(path string, n int) string { return fmt.Sprintf("%s[%d]", path, n) }
 
 func (r paramReader) text(path string, raw json.RawMessage, into *string) error {
 	if raw[0] != '"' {

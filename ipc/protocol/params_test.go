@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -278,6 +279,9 @@ func FuzzHandleInvoke(f *testing.F) {
 		if err := ValidateInvoke(h); err != nil {
 			t.Fatalf("ValidateInvoke: %v", err)
 		}
+		if len(h.Args) > MaxArgs {
+			t.Fatalf("%d arguments", len(h.Args))
+		}
 		if n := len(h.Handle); n == 0 || n > MaxHandleBytes || len(h.Execution) > MaxExecutionBytes {
 			t.Fatalf("a handle of %d bytes, and an execution of %d", n, len(h.Execution))
 		}
@@ -294,6 +298,40 @@ func FuzzHandleInvoke(f *testing.F) {
 			if json.Compact(&arg, h.Args[i]) != nil || arg.String() != string(again.Args[i]) {
 				t.Fatalf("argument %d of %s became %s", i, params, again.Args[i])
 			}
+		}
+	})
+}
+
+// FuzzHandleRelease: whatever is accepted is within bounds, and survives its own encoding.
+func FuzzHandleRelease(f *testing.F) {
+	for _, s := range []string{
+		`{"handles":["a.1","a"]}`, `{"handles":[]}`, `{"handles":[""]}`, `{"handles":null}`, `{"handles":["\ud800"]}`, `{"handles":["a"],"handles":["b"]}`, `[]`, ``,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, params []byte) {
+		h, err := DecodeHandleRelease(params, wide)
+		if err != nil {
+			if _, ok := err.(*Error); !ok {
+				t.Fatalf("untyped error %v", err)
+			}
+			return
+		}
+		if len(h.Handles) > MaxReleased {
+			t.Fatalf("%d ids", len(h.Handles))
+		}
+		for _, id := range h.Handles {
+			if len(id) == 0 || len(id) > MaxHandleBytes {
+				t.Fatalf("an id of %d bytes", len(id))
+			}
+		}
+		text, err := EncodeParams(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := DecodeHandleRelease(text, Bounds{1 << 22, 64, 1 << 16})
+		if err != nil || !slices.Equal(again.Handles, h.Handles) {
+			t.Fatalf("%s: %v, %v", text, again, err)
 		}
 	})
 }

@@ -43,12 +43,15 @@ func Validate(e *Execute) error {
 
 // ValidateInvoke is Validate for an invocation.
 func ValidateInvoke(h *HandleInvoke) error {
+	if err := h.validate(); err != nil {
+		return err
+	}
 	for i, arg := range h.Args {
-		if err := checkRaw(fmt.Sprintf("args[%d]", i), arg); err != nil {
-			return err
+		if err := checkRaw("", arg); err != nil {
+			return at(err, itemPath("args", i))
 		}
 	}
-	return h.validate()
+	return nil
 }
 
 // MaxHandleBytes bounds the id of a handle.
@@ -60,6 +63,9 @@ func (h *HandleInvoke) validate() error {
 	}
 	if err := validHandle("handle", h.Handle); err != nil {
 		return err
+	}
+	if len(h.Args) > MaxArgs {
+		return FieldError("args", "has %d items, more than %d", len(h.Args), MaxArgs)
 	}
 	if err := oneOf("method", h.Method, HandleNext, HandleReturn, HandleThrow); err != nil {
 		return err

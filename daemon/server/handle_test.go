@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -440,5 +441,49 @@ func TestRetainedOutlivesTheAgeOfItsSession(t *testing.T) {
 	g.wantClose(websocket.CloseGoingAway)
 	if err := r.wait(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// counting is a keeper that counts how often it is asked.
+type counting struct {
+	keeper
+	asked atomic.Int64
+}
+
+func (c *counting) Retained(session string) int {
+	c.asked.Add(1)
+	return c.keeper.Retained(session)
+}
+
+// However many ask what an aged session retains, one timer asks again, and none once nothing is retained or it has ended.
+func TestLingeringHasOneTimer(t *testing.T) {
+	for name, end := range map[string]func(x *session, exec *counting){
+		"nothing retained": func(_ *session, exec *counting) { exec.count.Store(0) },
+		"ended": func(x *session, _ *counting) {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.over = true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				exec := &counting{}
+				exec.count.Store(1)
+				x := &session{srv: &Server{exec: exec}}
+				const callers, rounds = 5, 10
+				for range callers {
+					go x.linger()
+				}
+				time.Sleep(rounds*lingerEvery + lingerEvery/2)
+				if got := exec.asked.Load(); got != callers+rounds {
+					t.Errorf("asked %d times, want %d", got, callers+rounds)
+				}
+				end(x, exec)
+				time.Sleep(rounds * lingerEvery)
+				if got := exec.asked.Load(); got != callers+rounds+1 {
+					t.Errorf("asked %d times in all, want %d", got, callers+rounds+1)
+				}
+			})
+		})
 	}
 }

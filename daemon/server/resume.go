@@ -108,12 +108,18 @@ func (x *session) grow() {
 // lingerEvery is how often a session that has reached its age looks whether it still retains something.
 const lingerEvery = time.Second
 
-// linger has a session that has reached its age wait for what it retains, which ends in its time.
+// linger has a session that has reached its age wait for what it retains, which ends in its time. The timer and executions that
+// end call it, maybe at once: the latest count stands, and one timer is set.
 func (x *session) linger() {
+	x.lingering.Lock()
+	defer x.lingering.Unlock()
 	n := x.srv.retained(x.id)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.lingers = n > 0 && !x.over && x.reason != stopping
+	if x.age != nil {
+		x.age.Stop()
+	}
 	if x.lingers {
 		x.age = time.AfterFunc(lingerEvery, x.linger)
 	}

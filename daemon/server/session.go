@@ -37,6 +37,8 @@ type session struct {
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup // executions until their answer is queued
 
+	lingering sync.Mutex // held while linger counts what is retained and acts on it; taken before all others
+
 	mu sync.Mutex // taken after srv.mu
 	lifeline
 	conn     *channel.Conn // nil while there is none

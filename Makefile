@@ -20,7 +20,7 @@ ROUNDS   ?= 10
 LANES    ?=
 MUTANTS  ?=
 
-.PHONY: help setup build build-faulty run test test-js verify mutants lint format bench bench-latency bench-peers fuzz hostile soak wpt package check-systemd check-container clean v8-info generate
+.PHONY: help setup build build-faulty run test test-go test-race test-js verify mutants lint format bench bench-latency bench-peers fuzz hostile soak wpt package check-systemd check-container clean v8-info generate
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -41,10 +41,14 @@ build-faulty: setup
 run: build ## run a program with tools through a real worker process and print its outcome
 	bin/executorctl run docs/examples/report.js --embedded --tools docs/examples/tools.json --input '{"minimum": 30}'
 
-test: build build-faulty ## run every test
+test: build build-faulty ## run every test: test-go, test-race and test-js, whichever of them fails
+	@$(MAKE) --no-print-directory --keep-going -j1 test-go test-race test-js
+
+test-go: build build-faulty ## run the tests in Go, and measure what they reach (bin/coverage.out)
 	$(GO) test -timeout 20m -coverprofile=bin/coverage.out ./...
+
+test-race: build build-faulty ## run those of what runs at once with the race detector, and repeat less
 	$(GO) test -timeout 20m -race -short ./ipc/... $$($(GO) list ./daemon/... | grep -v /e2e) ./sandbox/v8 ./sandbox # e2e drives binaries without the detector
-	@$(MAKE) --no-print-directory test-js
 
 test-js: build ## run the tests of packaging/npm on Node, Deno, Bun, workerd and, where there is one, Chromium (2 minutes)
 	cd packaging/npm && npm test --silent

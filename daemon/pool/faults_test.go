@@ -113,14 +113,13 @@ func TestM14BuffersAddUp(t *testing.T) {
 
 // TestM16EveryBuildHasLimits: requests that name no limit have limits, whichever worker runs them.
 func TestM16EveryBuildHasLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it fills hundreds of MiB")
+	}
 	for name, binary := range map[string]string{"of packages": testbin.Worker(t), "of tests": testbin.FaultyWorker(t)} {
 		t.Run(name, func(t *testing.T) {
-			l, err := NewChild(t.Context(), ChildConfig{Path: binary})
-			if err != nil {
-				t.Fatal(err)
-			}
 			c := testConfig()
-			c.Launcher = l
+			c.Launcher = launcherOf(t, binary)
 			c.Limits.CPUMs, c.Limits.WallMs, c.Limits.TotalMs = 2_000, 50_000, 60_000
 			b := newBench(t, c, realOutside())
 			b.waitReady()
@@ -377,7 +376,11 @@ func TestC15AStoppedProgramHasNoValue(t *testing.T) {
 		oneOf(t, b.runReal(code, protocol.Limits{CPUMs: 150}), protocol.CPUTimeout)
 	}
 	// Killed about when it returns: a value only where the kill came too late.
-	for i := range 30 {
+	kills := 30
+	if testing.Short() {
+		kills = 10
+	}
+	for i := range kills {
 		r := program("console.log('now'); for (let i = 0; i < 3e6; i++); return 1")
 		var once sync.Once
 		r.OnLog = func(protocol.Log) {

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"runtime"
@@ -68,11 +69,40 @@ func newChildLauncher(t testing.TB, args ...string) *Child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := NewChild(t.Context(), ChildConfig{Path: self, Args: args})
+	return launcherOf(t, self, args...)
+}
+
+// launcherOf starts workers of this binary. They begin with the snapshot that the first of its kind made, which takes longer
+// than most tests.
+func launcherOf(t testing.TB, binary string, args ...string) *Child {
+	t.Helper()
+	l, err := childWith(t.Context(), ChildConfig{Path: binary, Args: args}, snapshots.remember)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// memory has the snapshots that were made, by what they were made of.
+type memory struct {
+	mu    sync.Mutex
+	blobs map[string][]byte
+}
+
+var snapshots = memory{blobs: map[string][]byte{}}
+
+func (m *memory) remember(l *Child, ctx context.Context) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	kind := fmt.Sprintf("%q %q %t", l.config.Path, l.config.Args, l.cage.drop)
+	if blob, made := m.blobs[kind]; made {
+		return blob, nil
+	}
+	blob, err := l.snapshotBytes(ctx)
+	if err == nil {
+		m.blobs[kind] = blob
+	}
+	return blob, err
 }
 
 // insideBench is a bench over workers that are goroutines.

@@ -49,6 +49,10 @@ type Child struct {
 // NewChild makes the startup snapshot with the worker binary, which it runs once for that. The error of a binary that
 // cannot has its exit status and the end of its standard error.
 func NewChild(ctx context.Context, c ChildConfig) (*Child, error) {
+	return childWith(ctx, c, (*Child).snapshotBytes)
+}
+
+func childWith(ctx context.Context, c ChildConfig, snapshot snapshotMaker) (*Child, error) {
 	if c.SnapshotTimeout < 0 {
 		return nil, errors.New("cannot launch workers: snapshot timeout is negative")
 	}
@@ -62,12 +66,12 @@ func NewChild(ctx context.Context, c ChildConfig) (*Child, error) {
 	l := &Child{config: c, null: null, forks: make(chan func())}
 	l.forker.Go(l.fork)
 	if err = l.onForker(ctx, func() { l.cage = widestCage() }); err == nil {
-		l.snapshot, err = l.makeSnapshot(ctx)
+		l.snapshot, err = l.makeSnapshot(ctx, snapshot)
 	}
 	if errors.Is(err, os.ErrPermission) && l.cage.drop { // the binary is in a folder of root's
 		l.cage.drop = false
 		l.cage.miss(worker.LayerID, err)
-		l.snapshot, err = l.makeSnapshot(ctx)
+		l.snapshot, err = l.makeSnapshot(ctx, snapshot)
 	}
 	if err != nil {
 		l.Close()

@@ -17,11 +17,7 @@ import (
 // faultyBench is a pool over workers whose layers a program can break by its name; see sandbox/faults_on.go.
 func faultyBench(t *testing.T, c Config, o outside) *bench {
 	t.Helper()
-	l, err := NewChild(t.Context(), ChildConfig{Path: testbin.FaultyWorker(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Launcher = l
+	c.Launcher = launcherOf(t, testbin.FaultyWorker(t))
 	b := newBench(t, c, o)
 	b.waitReady()
 	return b
@@ -74,6 +70,9 @@ var memoryLayers = []broken{
 // TestLayers: every limit holds with the layer inside it broken, and the ending is the same: its type, the logs so far and
 // the calls that were made.
 func TestLayers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("each program runs until it is stopped, and most take their worker along")
+	}
 	o := realOutside()
 	seeing := faultyBench(t, testConfig(), o)
 	o.meter = func(pid int) (meter, error) {

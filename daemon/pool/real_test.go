@@ -16,11 +16,7 @@ import (
 // realBench is a pool over the real worker binary.
 func realBench(t testing.TB, c Config) *bench {
 	t.Helper()
-	l, err := NewChild(t.Context(), ChildConfig{Path: testbin.Worker(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Launcher = l
+	c.Launcher = launcherOf(t, testbin.Worker(t))
 	b := newBench(t, c, realOutside())
 	b.waitReady()
 	return b
@@ -80,10 +76,14 @@ func TestG3CancelsAtAnyPoint(t *testing.T) {
 	c := testConfig()
 	c.Workers = 2
 	b := realBench(t, c)
+	rounds := 500
+	if testing.Short() {
+		rounds = 50
+	}
 	var all sync.WaitGroup
 	for half := range c.Workers {
 		all.Go(func() {
-			for i := range 500 {
+			for i := range rounds {
 				cancelledAfter(t, b, time.Duration((2*i+half)%25)*time.Millisecond)
 			}
 		})
@@ -107,6 +107,9 @@ func cancelledAfter(t *testing.T, b *bench, d time.Duration) {
 
 // TestG7CallbacksDoNotPileUp: programs with ten tools each leave nothing in the process that ran them.
 func TestG7CallbacksDoNotPileUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it looks at the worker, a thousand times")
+	}
 	c := testConfig()
 	c.WorkerMaxExecutions = 1e6
 	b := realBench(t, c)
@@ -124,22 +127,33 @@ func TestG7CallbacksDoNotPileUp(t *testing.T) {
 		b.waitReady()
 		return b.Workers()[0].RSSBytes
 	}
-	before := resident(500)
-	after := resident(1500)
-	if s := b.Stats(); s.Totals.Started != 1 {
-		t.Errorf("%d workers were started", s.Totals.Started)
+	for range 3 {
+		began := b.Stats().Totals
+		grown := -resident(300) + resident(500)
+		ended := b.Stats().Totals
+		if ended.Crashed+ended.Failed+ended.Stopped != 0 {
+			t.Fatalf("a worker died: %+v", ended)
+		}
+		if ended.Started != began.Started {
+			continue // where the machine is busy a worker may be slow to make room, and leaves for that
+		}
+		if grown > 16<<20 {
+			t.Errorf("%d MiB more after 500 programs", grown>>20)
+		}
+		return
 	}
-	if grown := after - before; grown > 16<<20 {
-		t.Errorf("%d MiB more after 1500 programs", grown>>20)
-	}
+	t.Error("no worker ran 800 programs")
 }
 
-// TestC17HandlesAreGivenBack: a thousand executions leave nothing behind; the bench counts.
+// TestC17HandlesAreGivenBack: hundreds of executions leave nothing behind; the bench counts.
 func TestC17HandlesAreGivenBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of executions")
+	}
 	c := testConfig()
-	c.WorkerMaxExecutions = 200
+	c.WorkerMaxExecutions = 60
 	b := realBench(t, c)
-	for i := range 1000 {
+	for i := range 300 {
 		out := b.run(program(fmt.Sprintf("return await tools.echo(%d)", i)))
 		if string(out.Value) != fmt.Sprintf("[%d]", i) {
 			t.Fatalf("execution %d: %s, %v", i, out.Value, out.Error)

@@ -14,9 +14,12 @@ import (
 // maxSnapshot bounds the startup snapshot.
 const maxSnapshot = 16 << 20
 
-// makeSnapshot runs the worker binary once to make the startup snapshot, and returns it as a sealed memory file.
-func (l *Child) makeSnapshot(ctx context.Context) (*os.File, error) {
-	blob, err := l.snapshotBytes(ctx)
+// snapshotMaker gives the startup snapshot that the workers of a launcher begin with.
+type snapshotMaker func(l *Child, ctx context.Context) ([]byte, error)
+
+// makeSnapshot returns the startup snapshot as a sealed memory file.
+func (l *Child) makeSnapshot(ctx context.Context, from snapshotMaker) (*os.File, error) {
+	blob, err := from(l, ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make snapshot: %w", err)
 	}
@@ -27,6 +30,7 @@ func (l *Child) makeSnapshot(ctx context.Context) (*os.File, error) {
 	return f, nil
 }
 
+// snapshotBytes runs the worker binary once to make it.
 func (l *Child) snapshotBytes(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.config.SnapshotTimeout, fmt.Errorf("not done within %s", l.config.SnapshotTimeout))
 	defer cancel()

@@ -161,11 +161,7 @@ func TestO7ToolSpansAreChildren(t *testing.T) {
 func TestSpansOutliveTheWorker(t *testing.T) {
 	c := testConfig()
 	spans := traced(t, &c)
-	l, err := NewChild(t.Context(), ChildConfig{Path: testbin.FaultyWorker(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Launcher = l
+	c.Launcher = launcherOf(t, testbin.FaultyWorker(t))
 	b := newBench(t, c, realOutside())
 	b.waitReady()
 	asked := make(chan struct{})

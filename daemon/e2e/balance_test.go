@@ -38,8 +38,10 @@ func TestRestartsBehindHAProxy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
+	t.Parallel() // most of it is waiting
 	for _, delay := range []string{"4s", "0s"} {
 		t.Run("delay "+delay, func(t *testing.T) {
+			t.Parallel()
 			b := newBalance(t, delay)
 			load := b.traffic()
 			for _, one := range b.services {
@@ -55,6 +57,7 @@ func TestRestartsBehindHAProxy(t *testing.T) {
 
 // TestMaintenanceBehindHAProxy: a service takes no session any more, and HAProxy has not noticed. It asks the other one.
 func TestMaintenanceBehindHAProxy(t *testing.T) {
+	t.Parallel()
 	b := newBalance(t, "0s")
 	one := b.services[0]
 	operator := one.operator()

@@ -149,7 +149,7 @@ func TestManyExecutionsWithParallelCallsLoseAndLeakNothing(t *testing.T) {
 }
 
 func TestKillingTheServiceLeavesNoWorker(t *testing.T) {
-	s := start(t, testbin.Worker(t), "--workers", "3")
+	s := start(t, testbin.Worker(t), "--workers", "3", "--resume-window", "1s") // for which the callers wait
 	c := s.dial()
 	defer c.Close()
 	started := make(chan struct{}, 2)

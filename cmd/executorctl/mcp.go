@@ -22,8 +22,8 @@ const mcpWorkers = 2
 type mcpCommand struct {
 	Config string `arg:"" optional:"" help:"The MCP servers whose tools programs may call: a JSON file as other hosts have it."`
 	placeFlags
-	Timeout   limitFlag `default:"1m" placeholder:"TIME" help:"How long a program may run, without waiting for tools."`
-	MaxOutput int       `default:"24000" placeholder:"N" help:"How many characters the text of a result may have; what is longer is cut inside."`
+	Timeout   limitFlag `default:"1m" placeholder:"TIME" help:"How long a program may run, without waiting for tools. Default: ${default}."`
+	MaxOutput int       `default:"24000" placeholder:"N" help:"How many characters the text of a result may have; what is longer is cut inside. Default: ${default}."`
 }
 
 // Help is shown below the flags.

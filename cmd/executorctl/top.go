@@ -20,7 +20,7 @@ import (
 // topCommand is executorctl top.
 type topCommand struct {
 	operator
-	Interval time.Duration `default:"1s" placeholder:"TIME" help:"From one look to the next. Default: 1s."`
+	Interval time.Duration `default:"1s" placeholder:"TIME" help:"From one look to the next. Default: ${default}."`
 }
 
 // Sequences of terminals (xterm's control sequences).

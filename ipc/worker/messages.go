@@ -102,7 +102,7 @@ type Invoke struct {
 	Handle uint64 // number of the handle, at the end of its id
 	Method string // empty: call the function; else "next", "return" or "throw" of the iterator
 	Args   []byte // JSON text of an array of protocol.Values
-	Limits Limits // those of memory, values and messages are the execution's all the same
+	Limits Limits // those of memory, stack, modules, values, messages and timers stay the execution's, whatever is here
 }
 
 // Release gives up handles of the isolate that the worker retains; none means all of them. The parent says so in the end,

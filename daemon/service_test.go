@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -22,6 +21,7 @@ import (
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/testbin"
+	"github.com/executord/executord/ipc/testlog"
 )
 
 // service is a Daemon that runs.
@@ -29,29 +29,11 @@ type service struct {
 	*Daemon
 	t      *testing.T
 	socket string
-	log    *syncBuffer
+	log    *testlog.Buffer
 	ended  chan struct{}
 	err    error // of Run; once ended is closed
 	mu     sync.Mutex
 	went   []lifecycle.Transition
-}
-
-// syncBuffer is a log that is read while it is written.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 // create makes a Daemon with one worker on a unix socket; flags come last.
@@ -63,7 +45,7 @@ func create(t *testing.T, flags []string, more ...Option) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &syncBuffer{}
+	log := &testlog.Buffer{}
 	level := &slog.LevelVar{}
 	all := append([]Option{
 		WithLogger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))), WithLevel(level), WithLoaded(loaded, args, nil),

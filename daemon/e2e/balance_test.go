@@ -24,6 +24,7 @@ import (
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/testbin"
+	"github.com/executord/executord/ipc/testlog"
 )
 
 const (
@@ -161,7 +162,7 @@ func (b *balance) startProxy() {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		b.t.Fatal(err)
 	}
-	p := &service{tb: b.t, log: &lockedBuffer{}, cmd: exec.Command("haproxy", "-db", "-f", path)}
+	p := &service{tb: b.t, log: &testlog.Buffer{}, cmd: exec.Command("haproxy", "-db", "-f", path)}
 	p.cmd.Env = append(os.Environ(), "EXECUTORD_BIND="+b.address, "HAPROXY_CONTROL="+b.control,
 		"EXECUTORD_1="+b.services[0].tcp, "EXECUTORD_2="+b.services[1].tcp)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/testbin"
+	"github.com/executord/executord/ipc/testlog"
 )
 
 // service is a running executord process.
@@ -27,24 +27,7 @@ type service struct {
 	cmd     *exec.Cmd
 	address string
 	args    []string // without the listener
-	log     *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log     *testlog.Buffer
 }
 
 func TestMain(m *testing.M) { os.Exit(testbin.Main(m)) }
@@ -54,7 +37,7 @@ func start(tb testing.TB, workerBinary string, args ...string) *service {
 	tb.Helper()
 	s := &service{
 		tb: tb, address: "unix:" + filepath.Join(tb.TempDir(), "s"), args: append([]string{"--worker-binary", workerBinary}, args...),
-		log: &lockedBuffer{},
+		log: &testlog.Buffer{},
 	}
 	s.begin()
 	tb.Cleanup(s.stop)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -127,26 +125,12 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
-// logged is a log in memory.
-type logged struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
 // lines are those about executions.
-func (l *logged) lines(t *testing.T) (lines []map[string]any) {
+func (l *log) lines(t *testing.T) (lines []map[string]any) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range bytes.Lines(l.b.Bytes()) {
+	for line := range strings.Lines(l.String()) {
 		var fields map[string]any
-		if err := json.Unmarshal(line, &fields); err != nil {
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
 			t.Fatal(err)
 		}
 		if _, about := fields["execution"]; about {
@@ -178,7 +162,7 @@ func TestOneLineForEachExecution(t *testing.T) {
 			return nil, fmt.Errorf("a fault of ours")
 		},
 	}
-	log := &logged{}
+	log := &log{}
 	s := serve(t, programs, Config{Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	h := s.open(t)
 	for _, code := range []string{"works", "throws", "crashes", "refused", "fails"} {

@@ -29,6 +29,7 @@ import (
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/testcert"
+	"github.com/executord/executord/ipc/testlog"
 )
 
 const (
@@ -208,23 +209,8 @@ func TestPeersThatCannotBeTold(t *testing.T) {
 	}
 }
 
-// log is a logger whose text the test reads.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
+// log is one that the test reads.
+type log struct{ testlog.Buffer }
 
 func (l *log) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug - 100}))

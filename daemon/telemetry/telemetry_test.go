@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -18,6 +17,8 @@ import (
 	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/executord/executord/ipc/testlog"
 )
 
 // collector is a receiver of OTLP.
@@ -164,7 +165,7 @@ func TestBothOneOrNeither(t *testing.T) {
 				c.mu.Lock()
 				c.spans, c.metrics = nil, nil
 				c.mu.Unlock()
-				var log lockedBuffer
+				var log testlog.Buffer
 				got, err := New(Config{Version: "1.2.3", Page: x.page, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 				if err != nil {
 					t.Fatal(err)
@@ -231,24 +232,6 @@ func TestVariablesOfOpenTelemetry(t *testing.T) {
 	}
 }
 
-// lockedBuffer is a log that exporters write to.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // Collectors that do not do their work: the end is bounded, leaves no goroutine behind, and the log says it once.
 func TestDeadCollectors(t *testing.T) {
 	refusing, err := net.Listen("tcp", "127.0.0.1:0")
@@ -270,7 +253,7 @@ func TestDeadCollectors(t *testing.T) {
 			t.Run(name+" by "+protocol, func(t *testing.T) {
 				t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
 				t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
-				var log lockedBuffer
+				var log testlog.Buffer
 				got, err := New(Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 				if err != nil {
 					t.Fatal(err)

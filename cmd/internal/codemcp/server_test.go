@@ -3,7 +3,6 @@
 package codemcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +20,7 @@ import (
 	native "github.com/executord/executord/daemon/executor"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/testbin"
+	"github.com/executord/executord/ipc/testlog"
 )
 
 // asServer is the variable that makes the test binary an MCP server of its own, on standard input and output.
@@ -117,7 +117,7 @@ func client(t *testing.T, o Options, answer string, behind map[string]*mcp.Serve
 			o.Config.Servers[name] = ServerConfig{Command: "in-process"}
 		}
 	}
-	stderr := &lockedBuffer{}
+	stderr := &testlog.Buffer{}
 	o.Stderr, o.Version = stderr, "test"
 	o.Transport = func(name string, c ServerConfig) (mcp.Transport, error) {
 		s, ok := behind[name]
@@ -166,23 +166,6 @@ func client(t *testing.T, o Options, answer string, behind map[string]*mcp.Serve
 		}
 	})
 	return session, heard
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // run runs a program, and gives the texts and the type of the error.

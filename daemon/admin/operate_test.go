@@ -9,10 +9,41 @@ import (
 	"testing"
 	"time"
 
+	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/daemon/settings"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 )
+
+// holding is a pool with a worker of each kind.
+type holding struct{ nothing }
+
+func (holding) Workers() []pool.WorkerInfo {
+	return []pool.WorkerInfo{{Name: "idle"}, {Name: "runs"}, {Name: "retains"}, {Name: "is called"}, {Name: "was released"}}
+}
+
+func (holding) Executions() []pool.ExecutionInfo {
+	on := func(worker string) protocol.Stats { return protocol.Stats{Worker: worker} }
+	return []pool.ExecutionInfo{
+		{ID: "1", Phase: pool.Running, Stats: on("runs")},
+		{ID: "2", Phase: pool.Retained, Stats: on("retains")},
+		{ID: "4", Of: "3", Phase: pool.Running, Stats: on("is called")},
+		{ID: "3", Phase: pool.Retained, Stats: on("is called")},
+		{ID: "6", Of: "5", Phase: pool.Running, Stats: on("was released")}, // an invocation that is left of it
+		{ID: "7", Phase: pool.Ended, Stats: on("idle")},
+		{ID: "8", Phase: pool.Queued},
+	}
+}
+
+// The execution of a worker is the one that it runs or holds, never an invocation.
+func TestExecutionOfAWorker(t *testing.T) {
+	want := map[string]string{"idle": "", "runs": "1", "retains": "2", "is called": "3", "was released": "5"}
+	for _, w := range (&App{cfg: Config{Pool: holding{}}}).listWorkers() {
+		if w.Execution != want[w.Name] {
+			t.Errorf("worker %q has %q", w.Name, w.Execution)
+		}
+	}
+}
 
 func TestStatusSaysWhatTheServiceDoes(t *testing.T) {
 	b := start(t, nil)

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -34,8 +35,8 @@ func (a *App) listWorkers() []Worker {
 	infos := a.cfg.Pool.Workers()
 	running := map[string]string{}
 	for _, x := range a.cfg.Pool.Executions() {
-		if x.Phase == pool.Running && x.Of == "" || x.Phase == pool.Retained {
-			running[x.Stats.Worker] = x.ID
+		if x.Phase == pool.Running || x.Phase == pool.Retained {
+			running[x.Stats.Worker] = cmp.Or(x.Of, x.ID) // also where only its invocations are left
 		}
 	}
 	list := make([]Worker, len(infos))

@@ -283,7 +283,7 @@ func (d *Daemon) ready(p *pool.Pool) error {
 	switch s := d.machine.State(); {
 	case s == lifecycle.DrainDelay:
 		return errStopping()
-	case s != lifecycle.Ready:
+	case !s.Ready():
 		return d.refusal(s)
 	}
 	return workersReady(p)

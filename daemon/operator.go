@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/executord/executord/daemon/admin"
-	"github.com/executord/executord/daemon/lifecycle"
 	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/daemon/server"
 	"github.com/executord/executord/daemon/settings"
@@ -28,7 +27,7 @@ type operator struct {
 func (o operator) State() admin.State {
 	t := o.entered.Load()
 	s := admin.State{Name: string(t.To), Since: t.Time, Reason: t.Reason, Who: t.Who}
-	s.Ready = t.To == lifecycle.Ready
+	s.Ready = t.To.Ready()
 	return s
 }
 

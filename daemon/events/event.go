@@ -12,6 +12,7 @@ package events
 import (
 	"time"
 
+	"github.com/executord/executord/daemon/pool"
 	"github.com/executord/executord/ipc/protocol"
 )
 
@@ -74,17 +75,6 @@ const MaxTextBytes = 512
 // tidy bounds the texts.
 func (e *Event) tidy() {
 	for _, text := range []*string{&e.Worker, &e.Execution, &e.CallerID, &e.Session, &e.Identity, &e.Reason, &e.Detail, &e.Who} {
-		*text = clip(*text, MaxTextBytes)
+		*text = pool.Clip(*text, MaxTextBytes)
 	}
-}
-
-// clip cuts s at n bytes, between characters.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xc0 == 0x80 {
-		n--
-	}
-	return s[:n]
 }

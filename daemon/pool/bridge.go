@@ -152,9 +152,9 @@ func (r *run) valueBounds() protocol.Bounds { return bounds(r.limits.MessageByte
 func (r *run) thrown(err error) *protocol.ThrownError {
 	var t *protocol.ThrownError
 	if !errors.As(err, &t) || t == nil {
-		return &protocol.ThrownError{Message: clip(err.Error(), maxThrownText)}
+		return &protocol.ThrownError{Message: Clip(err.Error(), maxThrownText)}
 	}
-	own := protocol.ThrownError{Name: clip(t.Name, maxDetail), Message: clip(t.Message, maxThrownText), Code: clip(t.Code, maxDetail)}
+	own := protocol.ThrownError{Name: Clip(t.Name, maxDetail), Message: Clip(t.Message, maxThrownText), Code: Clip(t.Code, maxDetail)}
 	if t.Thrown != nil && protocol.Check(t.Thrown, r.valueBounds()) == nil {
 		own.Thrown = t.Thrown
 	}

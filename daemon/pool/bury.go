@@ -194,7 +194,7 @@ func (m *member) obituary(err error, exit ExitState) string {
 	}
 	fmt.Fprintf(&b, " (%s)", exit)
 	if m.word != nil {
-		fmt.Fprintf(&b, "; last word %q: %q", clip(m.word.Type, maxLayerBytes), clip(m.word.Detail, maxDetail))
+		fmt.Fprintf(&b, "; last word %q: %q", Clip(m.word.Type, maxLayerBytes), Clip(m.word.Detail, maxDetail))
 	}
 	return b.String()
 }

@@ -80,16 +80,28 @@ const (
 	maxQueue   = 1 << 20
 )
 
-// check returns all faults at once.
+// check is Check for New.
 func (c *Config) check() error {
+	err := c.faults()
 	if c.Launcher == nil {
-		return errors.Join(c.Check(), errors.New("cannot make pool: there is no launcher"))
+		err = errors.Join(err, errors.New("there is no launcher"))
 	}
-	return c.Check()
+	return cannot("make pool", err)
 }
 
 // Check returns all faults at once, but for a missing Launcher. New checks too.
-func (c *Config) Check() error {
+func (c *Config) Check() error { return cannot("make pool", c.faults()) }
+
+// cannot says what err stands in the way of; nil where it is.
+func cannot(do string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("cannot %s: %w", do, err)
+}
+
+// faults are all that there are, but for a missing Launcher.
+func (c *Config) faults() error {
 	var faults []error
 	between := func(name string, got, least, most int64, unit string) {
 		if got < least || got > most {
@@ -129,10 +141,7 @@ func (c *Config) Check() error {
 			faults = append(faults, fmt.Errorf("there is no layer of isolation %q to require, only %s", name, strings.Join(known, ", ")))
 		}
 	}
-	if len(faults) == 0 {
-		return nil
-	}
-	return fmt.Errorf("cannot make pool: %w", errors.Join(faults...))
+	return errors.Join(faults...)
 }
 
 // processes is how many workers there shall be, besides those that are retained.

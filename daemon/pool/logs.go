@@ -73,7 +73,7 @@ func (b *logbook) add(l worker.Log) error {
 		b.lose(l.SkippedLines, l.SkippedBytes)
 	}
 	if n := int64(len(l.Text)); n > b.lines.room() {
-		l.Text = clip(l.Text, int(b.lines.room()))
+		l.Text = Clip(l.Text, int(b.lines.room()))
 		b.lose(0, uint64(n-int64(len(l.Text))))
 	}
 	b.count++

@@ -273,7 +273,7 @@ func tidy(h worker.Hello) worker.Hello {
 				return r
 			}
 			return -1
-		}, clip(s, maxLayerBytes))
+		}, Clip(s, maxLayerBytes))
 	}
 	h.Engine = plain(h.Engine)
 	for _, list := range []*[]string{&h.Layers, &h.Missing} {

@@ -1,7 +1,5 @@
 package pool
 
-import "errors"
-
 // config is the configuration in force. It never changes; another takes its place.
 func (p *Pool) config() *Config { return p.current.Load() }
 
@@ -15,8 +13,8 @@ func (p *Pool) Reconfigure(next Config) error {
 	now := p.config()
 	next.Launcher, next.Logger, next.Meter, next.Tracer = now.Launcher, now.Logger, now.Meter, now.Tracer
 	next.OnEvent, next.SpawnTimeout = now.OnEvent, now.SpawnTimeout
-	if err := next.check(); err != nil {
-		return errors.Join(errors.New("cannot reconfigure pool"), err)
+	if err := cannot("reconfigure pool", next.faults()); err != nil {
+		return err
 	}
 	p.mu.Lock()
 	p.current.Store(&next)

@@ -245,7 +245,7 @@ func (p *Pool) CancelExecution(id, reason string) bool {
 	r.mu.Lock()
 	live := r.named(id)
 	r.mu.Unlock()
-	reason = clip(reason, maxDetail)
+	reason = Clip(reason, maxDetail)
 	at := slices.IndexFunc(live, func(x *run) bool { return p.nameOf(x.number) == id })
 	ordered := at >= 0 && live[at].order(reason)
 	return p.endAll(func(k *retained) bool { return p.nameOf(k.number) == id }, EndCancelled, reason, reason) > 0 || ordered
@@ -316,9 +316,9 @@ func (r *run) record(out *protocol.Outcome, err error) ExecutionInfo {
 		}
 	}
 	if fault != nil {
-		i.Type, i.Reason, i.Message = fault.Type, fault.Reason, strings.Clone(clip(fault.Message, keptMessage))
+		i.Type, i.Reason, i.Message = fault.Type, fault.Reason, strings.Clone(Clip(fault.Message, keptMessage))
 		if fault.Name != "" {
-			i.Message = clip(fault.Name+": "+i.Message, keptMessage)
+			i.Message = Clip(fault.Name+": "+i.Message, keptMessage)
 		}
 	}
 	return i
@@ -336,7 +336,7 @@ func lastLines(lines []protocol.Log) []protocol.Log {
 		from--
 	}
 	for _, l := range lines[from:] {
-		l.Text, l.Args = strings.Clone(clip(l.Text, keptLineBytes)), nil
+		l.Text, l.Args = strings.Clone(Clip(l.Text, keptLineBytes)), nil
 		kept = append(kept, l)
 	}
 	return kept

@@ -50,7 +50,7 @@ func (r *run) supervise(ctx context.Context) {
 // cause is the text of why the caller gave up.
 func cause(ctx context.Context) string {
 	if err := context.Cause(ctx); err != nil && err != ctx.Err() {
-		return clip(err.Error(), maxDetail)
+		return Clip(err.Error(), maxDetail)
 	}
 	if ctx.Err() == context.DeadlineExceeded {
 		return "the caller's deadline passed"

@@ -208,5 +208,5 @@ func endSpan(span trace.Span, typ protocol.Type) {
 
 // text is an attribute that somebody else chose, bounded; a batch with invalid UTF-8 would be lost as a whole.
 func text(key attribute.Key, value string) attribute.KeyValue {
-	return key.String(strings.ToValidUTF8(clip(value, maxAttributeBytes), "\uFFFD"))
+	return key.String(strings.ToValidUTF8(Clip(value, maxAttributeBytes), "\uFFFD"))
 }

@@ -250,8 +250,8 @@ func TestClip(t *testing.T) {
 		s, want string
 		n       int
 	}{{"abc", "abc", 3}, {"abcd", "abc", 3}, {"aéé", "aé", 4}, {"é", "", 1}} {
-		if got := clip(c.s, c.n); got != c.want {
-			t.Errorf("clip(%q, %d) is %q", c.s, c.n, got)
+		if got := Clip(c.s, c.n); got != c.want {
+			t.Errorf("Clip(%q, %d) is %q", c.s, c.n, got)
 		}
 	}
 }

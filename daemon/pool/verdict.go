@@ -98,7 +98,7 @@ func autopsy(word *worker.LastWord, exit ExitState, l protocol.Limits, cancelled
 	if word != nil {
 		if v := believed(protocol.Type(word.Type), l, cancelled); v != nil {
 			// What the engine says of memory is a name in its source; it is in the obituary.
-			if d := clip(word.Detail, maxDetail); d != "" && v != cancelled && v.typ != protocol.MemoryLimit {
+			if d := Clip(word.Detail, maxDetail); d != "" && v != cancelled && v.typ != protocol.MemoryLimit {
 				v.message = d
 			}
 			return v
@@ -115,7 +115,7 @@ func autopsy(word *worker.LastWord, exit ExitState, l protocol.Limits, cancelled
 		v.message = "the engine met a fatal fault"
 	}
 	if word != nil && word.Type == string(protocol.WorkerCrashed) && word.Detail != "" {
-		v.message = clip(word.Detail, maxDetail)
+		v.message = Clip(word.Detail, maxDetail)
 	}
 	return v
 }
@@ -131,8 +131,8 @@ func believed(t protocol.Type, l protocol.Limits, cancelled *verdict) *verdict {
 	return stopped(t, l)
 }
 
-// clip cuts s at n bytes, between characters.
-func clip(s string, n int) string {
+// Clip cuts s at n bytes, between characters.
+func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -1,6 +1,9 @@
 package server
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Reconfigure takes over what a new configuration says about callers: Policy, Certificate, Limits, PingInterval,
 // WriteStall, OpenTimeout and all Max fields but MaxMessageBytes. The rest stays as New got it. What makes no sense is
@@ -11,17 +14,20 @@ import "errors"
 // sent, and its connection closed with status 1008. Single requests under way finish.
 func (s *Server) Reconfigure(next Config) error {
 	next, err := next.check()
+	if err == nil && (next.Certificate == nil) != (s.cfg.Certificate == nil) {
+		err = errors.New("plain TCP and TLS cannot change places while listening")
+	}
+	var revoked []*session
+	if err == nil {
+		revoked, err = s.adopt(next)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot reconfigure server: %w", err)
 	}
-	if (next.Certificate == nil) != (s.cfg.Certificate == nil) {
-		return errors.New("cannot change between plain TCP and TLS while listening")
-	}
-	revoked, err := s.adopt(next)
 	for _, x := range revoked {
 		x.revoke()
 	}
-	return err
+	return nil
 }
 
 // adopt makes next the current configuration, and returns the sessions that it has no place for.

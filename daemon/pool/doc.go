@@ -14,6 +14,7 @@
 // call has a goroutine of its own. Close waits for all of them but tool callbacks that ignore their context.
 //
 // Locks: Pool.mu guards who waits, runs, idles and is retained; run.mu one execution's bridge; retained.mu what a worker
-// was told of invocations. None is held while another is taken, nor during a callback, a send that may block, or a system
-// call on a process.
+// was told of invocations. None of them is held while another of them is taken; those that may be taken under them take none
+// of them: that of the records under Pool.mu, that of a ledger under run.mu, and under that the one of the clock that the
+// ledgers of an isolate share. None is held during a callback, a send that may block, or a system call on a process.
 package pool

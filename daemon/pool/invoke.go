@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -153,18 +152,11 @@ func (p *Pool) newInvocation(k *retained, handle uint64, i *executor.Invocation)
 	if err != nil {
 		return nil, err
 	}
-	limits := config.overlay(k.limits, i.Limits)
-	logs := newLogbook(limits, host.OnLog)
-	govern := p.outside.govern(limits, config.InFlightBytes, logs)
-	govern.share(&k.guest)
-	number := p.lastID.Add(1)
-	message := worker.Invoke{Handle: handle, Method: string(i.Method), Args: args, Limits: newLimits(limits)}
-	return &run{
-		pool: p, config: config, number: number, execution: cmp.Or(i.Execution, p.nameOf(number)), waiter: newWaiter(k.identity), req: &host,
-		limits: limits, govern: govern, logs: logs, invoked: &invocation{k, message}, tools: k.tools,
-		queued: p.outside.now(), done: make(chan struct{}),
-		exchanges: map[uint64]*exchange{}, turns: make(chan struct{}, fetchesAtOnce),
-	}, nil
+	r := p.makeRun(config, &host, config.overlay(k.limits, i.Limits))
+	r.govern.share(&k.guest)
+	r.tools = k.tools
+	r.invoked = &invocation{k, worker.Invoke{Handle: handle, Method: string(i.Method), Args: args, Limits: newLimits(r.limits)}}
+	return r, nil
 }
 
 // overlay is l with what an invocation wants otherwise. What it may not give was refused before.

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -208,27 +209,28 @@ func (p *Pool) newRun(r *executor.Request) (*run, error) {
 	if r.Retain != nil && config.Retained == 0 {
 		return nil, protocol.FieldError("retain", "this service retains nothing")
 	}
-	id := p.lastID.Add(1)
-	limits := config.effective(r.Limits)
-	logs := newLogbook(limits, r.OnLog)
-	govern := p.outside.govern(limits, config.InFlightBytes, logs)
-	if err := govern.admit(r); err != nil {
+	x := p.makeRun(config, r, config.effective(r.Limits))
+	x.id = x.number
+	if err := x.govern.admit(r); err != nil {
 		p.count("moduleBytes")
 		return nil, err
 	}
-	message, err := p.newExecute(id, r, limits)
-	if err != nil {
+	var err error
+	if x.message, err = p.newExecute(x.id, r, x.limits); err != nil {
 		return nil, err
 	}
-	execution := r.Execution
-	if execution == "" {
-		execution = p.nameOf(id)
-	}
+	return x, nil
+}
+
+// makeRun makes the run of a request that was checked, with the limits in force: of an execution, or of an invocation.
+func (p *Pool) makeRun(config *Config, r *executor.Request, limits protocol.Limits) *run {
+	number := p.lastID.Add(1)
+	logs := newLogbook(limits, r.OnLog)
 	return &run{
-		pool: p, config: config, number: id, id: id, execution: execution, waiter: newWaiter(r.Identity), req: r, limits: limits, govern: govern, logs: logs, message: message,
-		queued: p.outside.now(), done: make(chan struct{}),
+		pool: p, config: config, number: number, execution: cmp.Or(r.Execution, p.nameOf(number)), waiter: newWaiter(r.Identity), req: r,
+		limits: limits, govern: p.outside.govern(limits, config.InFlightBytes, logs), logs: logs, queued: p.outside.now(), done: make(chan struct{}),
 		exchanges: map[uint64]*exchange{}, turns: make(chan struct{}, fetchesAtOnce),
-	}, nil
+	}
 }
 
 // nameOf is the id of an execution for the operator.

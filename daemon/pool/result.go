@@ -21,19 +21,19 @@ var claims = map[protocol.Type]bool{
 	protocol.Deadlock: true, protocol.Cancelled: true, protocol.InvalidParams: true,
 }
 
-// inputField is the one parameter of a request that a worker may find fault with.
-const inputField = "input"
-
-// callFields are those of an invocation: what is in tags is not looked at before, nor what a handle is of.
-var callFields = map[string]bool{"args": true, "method": true}
+// The one parameter of a request, and of an invocation, that a worker may find fault with.
+const (
+	inputField = "input"
+	argsField  = "args"
+)
 
 // blamed tells whether an error names a parameter as it may: one that is invalid, and no other.
 func blamed(e *protocol.Error, invoked bool) bool {
-	if e.Type != protocol.InvalidParams {
+	switch {
+	case e.Type != protocol.InvalidParams:
 		return e.Field == ""
-	}
-	if invoked {
-		return callFields[e.Field]
+	case invoked:
+		return e.Field == argsField
 	}
 	return e.Field == inputField
 }

@@ -40,7 +40,7 @@ type retained struct {
 	parted bool                // and its member is on its own again, or gone
 	stops  bool                // that member ends
 
-	letGo atomic.Int64 // when the worker has to make itself ready, unix nanoseconds; 0 before
+	letGo atomic.Int64 // when it was let go, to make itself ready from then on; unix nanoseconds, 0 before
 
 	// mu is held, too, while the worker is told something, so that it hears of invocations in the order of their numbers.
 	mu     sync.Mutex
@@ -465,7 +465,7 @@ func (p *Pool) endAll(which func(*retained) bool, reason EndReason, why, cancel 
 	return len(over)
 }
 
-// ReleaseSession implements [executor.Retainer]. What the session has under way retains nothing any more.
+// ReleaseSession implements [executor.Retainer]. Executions of the session that have no outcome yet are not retained either.
 func (p *Pool) ReleaseSession(session string) {
 	p.mu.Lock()
 	for r := range p.reserved {

@@ -721,6 +721,7 @@ func TestHostileInvocation(t *testing.T) {
 		"an exception that ends it":  {`stop {"type":"exception","message":"x"}`, protocol.WorkerCrashed},
 		"a handle that is not there": {`throw {"type":"handle_unknown","message":"x"}`, protocol.HandleUnknown},
 		"an argument":                {`throw {"type":"invalid_params","message":"x","field":"args"}`, protocol.InvalidParams},
+		"a parameter of no worker":   {`throw {"type":"invalid_params","message":"x","field":"method"}`, protocol.WorkerCrashed},
 		"another parameter":          {`throw {"type":"invalid_params","message":"x","field":"input"}`, protocol.WorkerCrashed},
 	} {
 		t.Run(name, func(t *testing.T) {

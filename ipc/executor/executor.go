@@ -32,7 +32,8 @@ type Retainer interface {
 	// Release gives up handles of a session, by their ids or those of retained executions, and returns how many there
 	// were. A retained execution without handles ends, after what is under way.
 	Release(session string, handles []string) int
-	// ReleaseSession ends all retained executions of a session, and what is under way in them.
+	// ReleaseSession ends all retained executions of a session, and cancels what is under way in them. Whether an execution
+	// of the session that has no outcome yet is retained after it is the Executor's own: await those first.
 	ReleaseSession(session string)
 }
 

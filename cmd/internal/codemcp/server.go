@@ -83,7 +83,7 @@ func New(o Options) *Server {
 	s := &Server{options: o, executor: native, log: slog.New(slog.NewTextHandler(o.Stderr, nil))}
 	for _, name := range slices.Sorted(maps.Keys(o.Config.Servers)) {
 		c := o.Config.Servers[name]
-		u := &upstream{name: name, namespace: codemode.SanitizeToolName(name), config: c, version: o.Version}
+		u := &upstream{name: name, namespace: codemode.SanitizeToolName(name), config: c, version: o.Version, dialing: make(chan struct{}, 1)}
 		u.dial = func() (mcp.Transport, error) { return o.Transport(name, c) }
 		u.changed = func() { s.refresh(u) }
 		s.servers = append(s.servers, u)

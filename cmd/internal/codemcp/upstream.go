@@ -36,7 +36,9 @@ type upstream struct {
 	version         string
 	changed         func() // the server says that its tools are others
 
-	mu      sync.Mutex
+	dialing chan struct{} // holds an item while somebody connects; capacity 1
+
+	mu      sync.Mutex // not held while the server is waited for
 	session *mcp.ClientSession
 	gone    error     // why there is no session
 	tried   time.Time // when one was last asked for
@@ -76,18 +78,48 @@ func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// connected is the session, a new one if the last is gone.
+// connected is the session, a new one if the last is gone. Who comes while another connects waits for that, or until ctx ends.
 func (u *upstream) connected(ctx context.Context) (*mcp.ClientSession, error) {
+	if session := u.current(); session != nil {
+		return session, nil
+	}
+	select {
+	case u.dialing <- struct{}{}:
+		defer func() { <-u.dialing }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if session, err := u.attempt(); session != nil || err != nil {
+		return session, err
+	}
+	session, tools, skipped, err := u.connect(ctx)
+	return u.adopt(session, tools, skipped, err)
+}
+
+func (u *upstream) current() *mcp.ClientSession {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.session != nil {
+	return u.session
+}
+
+// attempt begins to connect, unless there is a session by now, or it is too soon after the last attempt. With dialing.
+func (u *upstream) attempt() (*mcp.ClientSession, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case u.session != nil:
 		return u.session, nil
-	}
-	if time.Since(u.tried) < restartPause {
+	case time.Since(u.tried) < restartPause:
 		return nil, u.gone
 	}
 	u.tried = time.Now()
-	session, tools, skipped, err := u.connect(ctx)
+	return nil, nil
+}
+
+// adopt takes what connect came to. With dialing.
+func (u *upstream) adopt(session *mcp.ClientSession, tools []tool, skipped int, err error) (*mcp.ClientSession, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	if err != nil {
 		u.gone = fmt.Errorf("cannot reach the server %s: %w", u.name, err)
 		return nil, u.gone
@@ -263,8 +295,10 @@ func textsOf(content []mcp.Content) (text string, only bool) {
 	return strings.Join(texts, "\n"), len(texts) == len(content)
 }
 
-// close ends the session. A command has its time to exit.
+// close ends the session, and lets nobody connect any more. A command has its time to exit.
 func (u *upstream) close() error {
+	u.dialing <- struct{}{}
+	defer func() { <-u.dialing }()
 	u.mu.Lock()
 	session := u.session
 	u.session, u.gone, u.tried = nil, errors.New("it is closed"), time.Now().Add(time.Hour)

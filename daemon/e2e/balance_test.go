@@ -29,7 +29,7 @@ import (
 
 const (
 	balancedToken   = "0123456789abcdef"
-	balancedCallers = 4 // as many workers has each service
+	balancedCallers = 2 // as many workers has each service
 )
 
 // TestRestartsBehindHAProxy: two services behind a real HAProxy, with the configuration that is shipped, are restarted in

@@ -7,21 +7,48 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/executord/executord/ipc/testbin"
 )
 
-func TestMain(m *testing.M) { os.Exit(testbin.Main(m)) }
+func TestMain(m *testing.M) {
+	status := testbin.Main(m)
+	_ = os.RemoveAll(built.dist)
+	os.Exit(status)
+}
 
-// packages builds deb and rpm of the real binaries and returns their paths.
-func packages(t *testing.T, environment ...string) (deb, rpm string) {
+// built are the packages that several tests look at.
+var built struct {
+	once     sync.Once
+	dist     string
+	deb, rpm string
+}
+
+// packages returns the paths of deb and rpm, which are built once.
+func packages(t *testing.T) (deb, rpm string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it builds packages")
 	}
-	dist := t.TempDir()
+	built.once.Do(func() {
+		var err error
+		if built.dist, err = os.MkdirTemp("", "executord-packages"); err != nil {
+			t.Fatal(err)
+		}
+		built.deb, built.rpm = build(t, built.dist)
+	})
+	if built.rpm == "" {
+		t.Fatal("the packages cannot be built")
+	}
+	return built.deb, built.rpm
+}
+
+// build builds deb and rpm of the real binaries in dist and returns their paths.
+func build(t *testing.T, dist string, environment ...string) (deb, rpm string) {
+	t.Helper()
 	bin := filepath.Dir(testbin.Worker(t))
 	_, _ = testbin.Executord(t), testbin.Executorctl(t)
 	cmd := exec.Command("./build", "amd64")
@@ -76,7 +103,7 @@ func lint(t *testing.T, name string, args ...string) string {
 func TestB7SameBytesUnderAnyUmask(t *testing.T) {
 	deb, rpm := packages(t)
 	old := syscall.Umask(0o077)
-	deb2, rpm2 := packages(t, "TZ=Asia/Tokyo", "LC_ALL=C")
+	deb2, rpm2 := build(t, t.TempDir(), "TZ=Asia/Tokyo", "LC_ALL=C")
 	syscall.Umask(old)
 	for a, b := range map[string]string{deb: deb2, rpm: rpm2} {
 		x, err := os.ReadFile(a)

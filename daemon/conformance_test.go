@@ -38,8 +38,16 @@ func newPool(t *testing.T, tune ...func(*pool.Config)) *pool.Pool {
 	return p
 }
 
-// serve serves a pool on a unix socket and on TCP until the test ends, and returns both addresses.
-func serve(t *testing.T, p *pool.Pool, cfg server.Config) (unix, tcp string) {
+// served is a server that serves a pool.
+type served struct {
+	*server.Server
+	unix, tcp string             // its addresses
+	stop      context.CancelFunc // has it drain
+	done      chan struct{}      // closed when it has ended
+}
+
+// serve serves a pool on a unix socket and on TCP, until the test ends at the latest. It has to end well.
+func serve(t *testing.T, p *pool.Pool, cfg server.Config) *served {
 	t.Helper()
 	s, err := server.New(p, cfg)
 	if err != nil {
@@ -55,16 +63,19 @@ func serve(t *testing.T, p *pool.Pool, cfg server.Config) (unix, tcp string) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.Serve(ctx, ls...) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-stopped; err != nil {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := s.Serve(ctx, ls...); err != nil {
 			t.Error(err)
 		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-done
 		closeAll(ls)
 	})
-	return "unix:" + path, "tcp://" + ls[1].Addr().(*net.TCPAddr).String()
+	return &served{s, "unix:" + path, "tcp://" + ls[1].Addr().(*net.TCPAddr).String(), stop, done}
 }
 
 func TestPoolConforms(t *testing.T) {
@@ -73,7 +84,7 @@ func TestPoolConforms(t *testing.T) {
 
 func TestClientConforms(t *testing.T) {
 	conformance.Run(t, func(t *testing.T) executor.Executor {
-		address, _ := serve(t, newPool(t), server.Config{})
+		address := serve(t, newPool(t), server.Config{}).unix
 		c, err := client.Dial(t.Context(), address)
 		if err != nil {
 			t.Fatal(err)
@@ -83,8 +94,8 @@ func TestClientConforms(t *testing.T) {
 }
 
 func TestTranscripts(t *testing.T) {
-	unix, tcp := serve(t, newPool(t), server.Config{Version: "test", Limits: pool.Defaults().MaxLimits, ResumeWindow: 10 * time.Second})
-	for network, address := range map[string]string{"unix": strings.TrimPrefix(unix, "unix:"), "tcp": strings.TrimPrefix(tcp, "tcp://")} {
+	s := serve(t, newPool(t), server.Config{Version: "test", Limits: pool.Defaults().MaxLimits, ResumeWindow: 10 * time.Second})
+	for network, address := range map[string]string{"unix": strings.TrimPrefix(s.unix, "unix:"), "tcp": strings.TrimPrefix(s.tcp, "tcp://")} {
 		t.Run(network, func(t *testing.T) {
 			conformance.Replay(t, func(ctx context.Context) (net.Conn, error) {
 				var d net.Dialer

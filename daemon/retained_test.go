@@ -3,8 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"net"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,20 +18,9 @@ import (
 // clients know why. What runs has its grace, but may call nothing that is retained.
 func TestStopEndsWhatIsRetained(t *testing.T) {
 	p := newPool(t, func(c *pool.Config) { c.Retained, c.RetainedPerIdentity = 2, 2 })
-	s, err := server.New(p, server.Config{DrainGrace: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.Serve(ctx, l) }()
+	s := serve(t, p, server.Config{DrainGrace: time.Minute})
 	keep := func(code string, call func(context.Context, executor.ToolCall) (protocol.Value, error)) (*client.Client, *executor.Handle) {
-		c, err := client.Dial(t.Context(), "unix:"+path, client.WithReconnect(0))
+		c, err := client.Dial(t.Context(), s.unix, client.WithReconnect(0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +61,7 @@ func TestStopEndsWhatIsRetained(t *testing.T) {
 		ended <- err
 	}()
 	<-called
-	stop()
+	s.stop()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		_, err := idle.Call(t.Context())
 		if errors.Is(err, protocol.HandleUnknown) && strings.Contains(err.Error(), "its session ended") {
@@ -91,9 +78,7 @@ func TestStopEndsWhatIsRetained(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("what was under way: %v", err)
 	}
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
+	<-s.done
 	for _, x := range list {
 		if n := p.Retained(x.ID); n != 0 {
 			t.Errorf("%d executions are retained for nobody", n)

@@ -313,17 +313,11 @@ func TestCommandToolsDieWithTheExecution(t *testing.T) {
 	if _, err := fmt.Sscan(string(text), &pid); err != nil {
 		t.Fatal(err)
 	}
-	for stop := time.Now().Add(10 * time.Second); alive(pid); time.Sleep(5 * time.Millisecond) {
+	for stop := time.Now().Add(10 * time.Second); testbin.Alive(pid); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(stop) {
 			t.Fatalf("process %d outlived the execution", pid)
 		}
 	}
-}
-
-// alive tells whether a process exists and is no zombie.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && syscall.Kill(pid, 0) == nil && !bytes.Contains(stat, []byte(") Z "))
 }
 
 // TestUnreachableHoweverItFails: the exit status does not depend on how nobody answers.

@@ -1,32 +1,14 @@
 package e2e
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/executord/executord/daemon/e2e/gauge"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/testbin"
 )
-
-// cpuTime is the CPU time that the threads of the processes have used.
-func cpuTime(pids []int) (sum time.Duration) {
-	for _, pid := range pids {
-		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-		for _, f := range files {
-			var ns int64
-			if b, err := os.ReadFile(f); err == nil {
-				fmt.Sscan(string(b), &ns)
-			}
-			sum += time.Duration(ns)
-		}
-	}
-	return sum
-}
 
 // BenchmarkExecution measures whole executions through the real WebSocket, one at a time. cpu-ms/op is the CPU time of
 // the service and its workers, without the client's; ns/op is what the client waits.
@@ -66,11 +48,11 @@ func BenchmarkExecution(b *testing.B) {
 				one()
 			}
 			pids := append(s.workers(), s.cmd.Process.Pid)
-			before := cpuTime(pids)
+			before := gauge.ProcessCPU(pids...)
 			for b.Loop() {
 				one()
 			}
-			spent := cpuTime(pids) - before
+			spent := gauge.ProcessCPU(pids...) - before
 			b.ReportMetric(float64(spent.Microseconds())/1000/float64(b.N), "cpu-ms/op")
 		})
 	}

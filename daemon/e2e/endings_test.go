@@ -173,7 +173,7 @@ func TestKillingTheServiceLeavesNoWorker(t *testing.T) {
 	s.cmd.Process.Signal(syscall.SIGKILL)
 	gone := func() bool {
 		for _, pid := range pids {
-			if alive(pid) {
+			if testbin.Alive(pid) {
 				return false
 			}
 		}

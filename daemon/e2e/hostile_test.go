@@ -17,6 +17,7 @@ import (
 	"github.com/executord/executord/ipc/client"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/testbin"
 )
 
 // hostileVariable names the environment variable with a pattern: all hostile programs whose names match run, and each is
@@ -227,7 +228,7 @@ func (a *assault) attack(programs []hostile) {
 		})
 	}
 	for _, h := range programs {
-		if !alive(a.service.cmd.Process.Pid) {
+		if !testbin.Alive(a.service.cmd.Process.Pid) {
 			a.t.Errorf("the service is gone before %s", h.Name)
 			break
 		}

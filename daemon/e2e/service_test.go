@@ -1,19 +1,18 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
-	"strings"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/executord/executord/daemon/e2e/gauge"
 	"github.com/executord/executord/ipc/client"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
@@ -94,29 +93,9 @@ func (s *service) tcp() string {
 // workers are the process ids of the service's workers.
 func (s *service) workers() []int { return children(s.cmd.Process.Pid) }
 
-func children(parent int) (pids []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		rest := string(b[bytes.LastIndexByte(b, ')')+1:])
-		f := strings.Fields(rest)
-		if len(f) > 1 && f[1] == strconv.Itoa(parent) && f[0] != "Z" {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-func alive(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	return !strings.HasPrefix(string(b[bytes.LastIndexByte(b, ')')+1:]), " Z")
+// children are those of a process that run.
+func children(parent int) []int {
+	return slices.DeleteFunc(gauge.Children(parent), func(pid int) bool { return !testbin.Alive(pid) })
 }
 
 func descriptors(pid int) int {

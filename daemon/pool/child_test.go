@@ -3,7 +3,6 @@ package pool
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/executord/executord/ipc/testbin"
 	"github.com/executord/executord/ipc/worker"
 )
 
@@ -158,22 +158,13 @@ func TestWorkersDieWithParent(t *testing.T) {
 	_ = parent.Process.Kill()
 	_ = parent.Wait()
 	for range 500 {
-		if gone(pid) {
+		if !testbin.Alive(pid) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Errorf("worker %d outlived its parent", pid)
 	_ = syscall.Kill(pid, syscall.SIGKILL)
-}
-
-// gone tells that a process does not run any more; an orphan may stay a zombie for as long as init likes.
-func gone(pid int) bool {
-	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-		return true
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
 // parentMain is a process with a pool, which prints the pid of its worker.

@@ -1,10 +1,11 @@
-// Package testbin gives tests the real binaries, as users run them. Only tests import it.
+// Package testbin gives tests the real binaries, as users run them, and what they ask of processes. Only tests import it.
 //
 // `make test` builds them once and names their folder in EXECUTORD_TEST_BIN. Without that variable each is built when a
 // test process first asks for it, and Main removes it. Any goroutine may call.
 package testbin
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,6 +29,16 @@ func Executord(tb testing.TB) string { return executord.get(tb) }
 
 // Executorctl is the path of the command line.
 func Executorctl(tb testing.TB) string { return executorctl.get(tb) }
+
+// Alive tells whether a process runs. One that has ended may stay a zombie, for as long as its parent or init likes.
+func Alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	state := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return !bytes.HasPrefix(state, []byte("Z")) && !bytes.HasPrefix(state, []byte("X"))
+}
 
 // Main runs the tests of a package and removes what was built for them. Call it from TestMain and exit with its result.
 func Main(m *testing.M) int {

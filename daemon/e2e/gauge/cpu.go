@@ -14,25 +14,24 @@ import (
 // ticks is the unit of CPU times in /proc/PID/stat, USER_HZ of the kernel's interface on amd64 and arm64.
 const ticks = 10 * time.Millisecond
 
-// ProcessCPU is the CPU time of a process: user and system, all threads, those that ended too. A process that is gone
-// has none.
-func ProcessCPU(pid int) time.Duration {
+// ProcessCPU is the CPU time of processes together: user and system, all threads, those that ended too. A process that is
+// gone has none.
+func ProcessCPU(pids ...int) (sum time.Duration) {
 	// The clock of another process, as clock_getcpuclockid(3) makes its id.
 	const cpuclockSched = 2
-	var t unix.Timespec
-	if err := unix.ClockGettime(int32(^pid<<3|cpuclockSched), &t); err != nil {
-		return 0
+	for _, pid := range pids {
+		var t unix.Timespec
+		if err := unix.ClockGettime(int32(^pid<<3|cpuclockSched), &t); err == nil {
+			sum += time.Duration(t.Nano())
+		}
 	}
-	return time.Duration(t.Nano())
+	return sum
 }
 
 // FamilyCPU is the CPU time of a process, of its children, and of the children that it has waited for; these in steps
 // of 10 ms.
 func FamilyCPU(pid int) time.Duration {
-	sum := ProcessCPU(pid)
-	for _, child := range children(pid) {
-		sum += ProcessCPU(child)
-	}
+	sum := ProcessCPU(append(Children(pid), pid)...)
 	if f := stat(pid); len(f) > 14 {
 		for _, field := range f[13:15] { // cutime, cstime
 			n, _ := strconv.Atoi(field)
@@ -42,8 +41,8 @@ func FamilyCPU(pid int) time.Duration {
 	return sum
 }
 
-// children are the process ids of the children of a process, ended ones too until they are waited for.
-func children(parent int) (pids []int) {
+// Children are the process ids of the children of a process, ended ones too until they are waited for.
+func Children(parent int) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())

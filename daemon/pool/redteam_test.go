@@ -3,12 +3,9 @@ package pool
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"text/tabwriter"
@@ -43,10 +40,10 @@ func TestRedTeam(t *testing.T) {
 	for i, a := range testbin.Attempts {
 		with, without := endings[i], endingsUnsealed[i]
 		fmt.Fprintf(table, "%s %s\t%s\twithout the filter: %s\n", a.Name, a.Target, with, without)
-		if !slices.Contains(strings.Split(a.Sealed, " or "), with) {
+		if !testbin.EndsBy(with, a.Sealed) {
 			t.Errorf("%s %s ended by %q, want %q", a.Name, a.Target, with, a.Sealed)
 		}
-		if whole && a.Unsealed != "" && !slices.Contains(strings.Split(a.Unsealed, " or "), without) {
+		if whole && a.Unsealed != "" && !testbin.EndsBy(without, a.Unsealed) {
 			t.Errorf("%s %s without the filter ended by %q, want %q", a.Name, a.Target, without, a.Unsealed)
 		}
 	}
@@ -65,9 +62,9 @@ func TestRedTeam(t *testing.T) {
 // team is a pool of two faulty workers, one of which is attacked by the other, and what else may be attacked.
 type team struct {
 	*bench
-	args             []string // of the workers
-	socket, abstract string
-	crashes          uint64 // of attackers
+	args    []string // of the workers
+	targets testbin.Targets
+	crashes uint64 // of attackers
 }
 
 func redTeam(t *testing.T, args ...string) *team {
@@ -77,14 +74,8 @@ func redTeam(t *testing.T, args ...string) *team {
 	c.Limits.HeapMiB, c.Limits.BufferMiB, c.Limits.SlackMiB = 32, 16, 64
 	b := newBench(t, c, realOutside())
 	b.waitReady()
-	x := &team{bench: b, args: args, socket: filepath.Join(t.TempDir(), "socket"), abstract: "@executord-" + filepath.Base(t.TempDir()) + fmt.Sprint(os.Getpid())}
-	for _, address := range []string{x.socket, x.abstract} {
-		listener, err := net.Listen("unix", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { listener.Close() })
-	}
+	x := &team{bench: b, args: args, targets: testbin.Targets{Daemon: os.Getpid()}}
+	x.targets.Socket, x.targets.Abstract = testbin.Sockets(t)
 	return x
 }
 
@@ -99,27 +90,31 @@ func (x *team) attackAll(attempts []testbin.Attempt) (endings []string) {
 // attack has a worker make an attempt, tells how it ended, and wants that nobody else noticed.
 func (x *team) attack(a testbin.Attempt) string {
 	x.t.Helper()
-	x.waitReady()
-	sibling := x.Workers()
-	target := strings.NewReplacer("daemon", fmt.Sprint(os.Getpid()), "sibling", fmt.Sprint(sibling[0].PID), "abstract", x.abstract).Replace(a.Target)
-	if a.Target == "socket" {
-		target = x.socket
-	}
-	out := x.run(program("console.log('attack:" + strings.TrimSpace(a.Name+" "+target) + "')"))
+	out := x.order(a)
 	// Each program costs a worker: without the filter the number of deaths at the end has to do.
 	if !slices.Contains(x.args, "unsealed") {
 		if next := x.run(program("return 42")); string(next.Value) != "42" {
 			x.t.Errorf("after %s: %v", a.Name, next.Error)
 		}
 	}
-	switch {
-	case out.Error != nil && out.Error.Type == protocol.WorkerCrashed:
-		x.crashes++
-		return out.Error.Reason
-	case out.Error != nil:
-		return string(out.Error.Type)
-	case len(out.Logs) != 2:
-		return fmt.Sprintf("logs %q", texts(out))
+	return testbin.End(out)
+}
+
+// order has a worker make an attempt, until it is on another one than its own where it should be. It comes from the worker that
+// has waited longest, so the youngest is attacked.
+func (x *team) order(a testbin.Attempt) *protocol.Outcome {
+	x.t.Helper()
+	for {
+		x.waitReady()
+		workers := x.Workers()
+		sibling := workers[len(workers)-1]
+		x.targets.Sibling = sibling.PID
+		out := x.run(program(a.Program(x.targets)))
+		if typeOf(out) == protocol.WorkerCrashed {
+			x.crashes++
+		}
+		if !a.Missed(out, sibling.Name) {
+			return out
+		}
 	}
-	return strings.TrimPrefix(out.Logs[1].Text, "refused: ")
 }

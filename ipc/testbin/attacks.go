@@ -1,5 +1,16 @@
 package testbin
 
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/executord/executord/ipc/protocol"
+)
+
 // Attempt is one attack of native code in a worker, as the faulty worker makes it (sandbox/attacks_on.go). Its target may name
 // daemon and sibling, which become process numbers, and socket and abstract.
 type Attempt struct {
@@ -7,6 +18,57 @@ type Attempt struct {
 	Sealed       string // how it ends; several by " or "
 	Unsealed     string // how it ends without the filter where all other layers are in force; empty where the kernel may do it then
 }
+
+// Targets are what may be attacked besides the attacker's own process.
+type Targets struct {
+	Daemon, Sibling  int    // processes: the service's, and another worker's
+	Socket, Abstract string // of Sockets
+}
+
+// Sockets listens on two sockets of this process until the test ends: one with a path, one without.
+func Sockets(tb testing.TB) (path, abstract string) {
+	tb.Helper()
+	path = filepath.Join(tb.TempDir(), "socket")
+	abstract = "@executord" + strings.ReplaceAll(path, "/", "-")
+	for _, address := range []string{path, abstract} {
+		listener, err := net.Listen("unix", address)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(func() { _ = listener.Close() })
+	}
+	return path, abstract
+}
+
+// Program has a worker make the attempt.
+func (a Attempt) Program(t Targets) string {
+	target := strings.NewReplacer("daemon", fmt.Sprint(t.Daemon), "sibling", fmt.Sprint(t.Sibling), "abstract", t.Abstract).Replace(a.Target)
+	if a.Target == "socket" {
+		target = t.Socket
+	}
+	return "console.log('attack:" + strings.TrimSpace(a.Name+" "+target) + "')"
+}
+
+// Missed tells that a worker which should have attacked its sibling was that sibling itself.
+func (a Attempt) Missed(o *protocol.Outcome, sibling string) bool {
+	return a.Target == "sibling" && o.Stats.Worker == sibling
+}
+
+// End is how an attempt ended, by the outcome of its program.
+func End(o *protocol.Outcome) string {
+	switch {
+	case o.Error != nil && o.Error.Type == protocol.WorkerCrashed:
+		return o.Error.Reason
+	case o.Error != nil:
+		return string(o.Error.Type)
+	case len(o.Logs) != 2:
+		return fmt.Sprintf("%d lines", len(o.Logs))
+	}
+	return strings.TrimPrefix(o.Logs[1].Text, "refused: ")
+}
+
+// EndsBy tells whether an end is one of those that are wanted, as Sealed and Unsealed list them.
+func EndsBy(end, wanted string) bool { return slices.Contains(strings.Split(wanted, " or "), end) }
 
 const (
 	killed = "signal:SIGSYS" // the filter ended the process

@@ -4,14 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"text/tabwriter"
-	"time"
 
 	"github.com/executord/executord/ipc/client"
 	"github.com/executord/executord/ipc/protocol"
@@ -45,7 +41,7 @@ func TestRedTeam(t *testing.T) {
 	for i, a := range testbin.Attempts {
 		fmt.Fprintf(table, "%s %s\t%s\twithout the worker's own filter: %s\n", a.Name, a.Target, sealed[i], unsealed[i])
 		// On a machine that is very busy V8 was seen to get no memory before the attack began.
-		if !slices.Contains(append(strings.Split(a.Sealed, " or "), string(protocol.MemoryLimit)), sealed[i]) {
+		if !testbin.EndsBy(sealed[i], a.Sealed+" or "+string(protocol.MemoryLimit)) {
 			t.Errorf("%s %s ended by %q, want %q", a.Name, a.Target, sealed[i], a.Sealed)
 		}
 		if unsealed[i] == "done" && !slices.Contains(allowed, a.Name+" "+a.Target) {
@@ -84,28 +80,10 @@ func attackAll(t *testing.T, addition string) (ends []string) {
 	works(t)
 	pid := mainPID(t)
 	c := dial(t)
-	path := filepath.Join(t.TempDir(), "socket")
-	abstract := "@executord-box-" + fmt.Sprint(time.Now().UnixNano())
-	for _, address := range []string{path, abstract} {
-		listener, err := net.Listen("unix", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { listener.Close() })
-	}
+	targets := testbin.Targets{Daemon: pid}
+	targets.Socket, targets.Abstract = testbin.Sockets(t)
 	for _, a := range testbin.Attempts {
-		for {
-			other, name := sibling(t)
-			target := strings.NewReplacer("daemon", fmt.Sprint(pid), "sibling", fmt.Sprint(other), "abstract", abstract).Replace(a.Target)
-			if a.Target == "socket" {
-				target = path
-			}
-			end, by := attack(t, c, strings.TrimSpace(a.Name+" "+target))
-			if a.Target != "sibling" || by != name { // else it attacked itself
-				ends = append(ends, end)
-				break
-			}
-		}
+		ends = append(ends, attack(t, c, a, targets))
 		if o, err := c.Execute(ctx(t), program("6 * 7")); err != nil || string(o.Value) != "42" {
 			t.Errorf("after %s: %v", a.Name, err)
 		}
@@ -145,21 +123,20 @@ func sibling(t *testing.T) (newest int, name string) {
 	return newest, name
 }
 
-// attack makes an attempt, and tells how it ended and which worker made it.
-func attack(t *testing.T, c *client.Client, order string) (end, worker string) {
+// attack makes an attempt, again where a worker attacked itself in another's place, and tells how it ended.
+func attack(t *testing.T, c *client.Client, a testbin.Attempt, targets testbin.Targets) string {
 	t.Helper()
-	r := program("console.log('attack:" + order + "')")
-	r.Limits = protocol.Limits{HeapMiB: 32, BufferMiB: 16, SlackMiB: 64}
-	o, err := c.Execute(ctx(t), r)
-	switch {
-	case err != nil:
-		return err.Error(), ""
-	case o.Error != nil && o.Error.Type == protocol.WorkerCrashed:
-		return o.Error.Reason, o.Stats.Worker
-	case o.Error != nil:
-		return string(o.Error.Type), o.Stats.Worker
-	case len(o.Logs) != 2:
-		return fmt.Sprintf("%d lines", len(o.Logs)), o.Stats.Worker
+	for {
+		var name string
+		targets.Sibling, name = sibling(t)
+		r := program(a.Program(targets))
+		r.Limits = protocol.Limits{HeapMiB: 32, BufferMiB: 16, SlackMiB: 64}
+		o, err := c.Execute(ctx(t), r)
+		if err != nil {
+			return err.Error()
+		}
+		if !a.Missed(o, name) {
+			return testbin.End(o)
+		}
 	}
-	return strings.TrimPrefix(o.Logs[1].Text, "refused: "), o.Stats.Worker
 }

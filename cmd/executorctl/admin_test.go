@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/executord/executord/daemon/admin"
+	"github.com/executord/executord/ipc/pagetest"
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/testbin"
 )
@@ -233,6 +234,7 @@ func golden(t *testing.T, file string, v any) {
 	goldenText(t, file, append(text, '\n'))
 }
 
+// goldenText compares a text with a file, which -update writes.
 func goldenText(t *testing.T, file string, text []byte) {
 	t.Helper()
 	if *update {
@@ -244,8 +246,14 @@ func goldenText(t *testing.T, file string, text []byte) {
 		}
 		return
 	}
-	if want, err := os.ReadFile(file); err != nil || !bytes.Equal(want, text) {
-		t.Errorf("%s is not as it should be, %v: run go test ./cmd/executorctl -update, and read the diff. It should be\n%s", file, err, text)
+	is, err := os.ReadFile(file)
+	if err != nil {
+		t.Error(err)
+	}
+	if !bytes.Equal(is, text) {
+		test, _, _ := strings.Cut(t.Name(), "/")
+		t.Errorf("%s is not as it should be: run go test ./cmd/executorctl -run %s -update, and read the diff\n%s",
+			file, test, pagetest.FirstDifference(string(is), string(text)))
 	}
 }
 

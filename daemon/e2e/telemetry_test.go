@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/executord/executord/ipc/executor"
+	"github.com/executord/executord/ipc/pagetest"
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/ipc/testbin"
 )
@@ -106,7 +107,7 @@ func TestO3MetricsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("the page has changed; look at it, then go test ./daemon/e2e -run O3 -update\n%s", got)
+		t.Errorf("the page has changed; look at it, then go test ./daemon/e2e -run O3 -update\n%s", pagetest.FirstDifference(got, string(want)))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/executord/executord/ipc/pagetest"
 	"github.com/executord/executord/ipc/roff"
 )
 
@@ -43,20 +44,10 @@ func TestTextsAreMadeFromTheSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			if string(got) != want {
-				t.Errorf("it says something else than the settings; write it with go test ./daemon/settings -update\n%s", firstDifference(string(got), want))
+				t.Errorf("it says something else than the settings; write it with go test ./daemon/settings -update\n%s", pagetest.FirstDifference(string(got), want))
 			}
 		})
 	}
-}
-
-func firstDifference(got, want string) string {
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range min(len(g), len(w)) {
-		if g[i] != w[i] {
-			return fmt.Sprintf("line %d is  %s\nmust be %s", i+1, g[i], w[i])
-		}
-	}
-	return fmt.Sprintf("it has %d lines, must have %d", len(g), len(w))
 }
 
 func help(t *testing.T) string {

@@ -1,4 +1,5 @@
-// Package pagetest keeps the parts of documentation pages that are made from code as the code says. Only tests import it.
+// Package pagetest keeps the parts of documentation pages that are made from code as the code says, and says where a text
+// differs from what it must be. Only tests import it.
 //
 // A part stands between two comments, of which the first names it and the command that writes it:
 //
@@ -10,6 +11,7 @@
 package pagetest
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -34,13 +36,31 @@ func Part(tb testing.TB, path, name, want string, update bool) {
 		return
 	}
 	if !update {
-		tb.Errorf("%s: the part %s is not what the code says; %s", path, name, strings.TrimSpace(command))
+		tb.Errorf("%s: the part %s is not what the code says; %s\n%s", path, name, strings.TrimSpace(command), FirstDifference(got, want))
 		return
 	}
 	text = []byte(head + "<!-- " + name + ": " + command + "-->\n" + want + end + tail)
 	if err := os.WriteFile(path, text, 0o644); err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// FirstDifference says in two lines where two texts begin to differ, counting lines from 1: whoever changed one thing shall
+// not have to look for it in a page. It is empty where they are the same.
+func FirstDifference(got, want string) string {
+	if got == want {
+		return ""
+	}
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return fmt.Sprintf("line %d is  %s\nmust be %s", i+1, g[i], w[i])
+		}
+	}
+	if len(g) > len(w) {
+		return fmt.Sprintf("line %d is  %s\nmust not be there", len(w)+1, g[len(w)])
+	}
+	return fmt.Sprintf("line %d is not there\nmust be %s", len(g)+1, w[len(g)])
 }
 
 // Table is a table in Markdown. A row has as many cells as the head.

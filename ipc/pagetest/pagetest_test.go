@@ -36,6 +36,19 @@ func TestPart(t *testing.T) {
 	}
 }
 
+func TestFirstDifference(t *testing.T) {
+	for _, c := range []struct{ got, want, says string }{
+		{"a\nb\n", "a\nb\n", ""},
+		{"a\nb\nc", "a\nx\ny", "line 2 is  b\nmust be x"},
+		{"a\nb", "a", "line 2 is  b\nmust not be there"},
+		{"a", "a\nb\nc", "line 2 is not there\nmust be b"},
+	} {
+		if got := FirstDifference(c.got, c.want); got != c.says {
+			t.Errorf("of %q and %q it says %q, must say %q", c.got, c.want, got, c.says)
+		}
+	}
+}
+
 func TestTable(t *testing.T) {
 	got := Table([]string{"a", "b"}, [][]string{{"1|2", "3"}})
 	if want := "| a | b |\n| --- | --- |\n| 1\\|2 | 3 |\n"; got != want {

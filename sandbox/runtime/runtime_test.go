@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/executord/executord/ipc/pagetest"
 	"github.com/executord/executord/sandbox/runtime"
 	"github.com/executord/executord/sandbox/runtime/guesttest"
 )
@@ -34,7 +35,7 @@ func TestCases(t *testing.T) {
 				got := runCase(t, c, networked[filepath.Base(file)])
 				cases[i].want = got
 				if got != c.want && !*update {
-					t.Errorf("prints\n%s\nwant\n%s", got, c.want)
+					t.Errorf("of what is printed %s", pagetest.FirstDifference(got, c.want))
 				}
 			})
 		}

@@ -23,9 +23,6 @@ const badMessage = 1008;
 /** Closings after which the service keeps the session: nobody meant its end. */
 const unmeant = [goingAway, 1006, 1012];
 
-/** Refusals that no further attempt changes. */
-const final = ["session_unknown", "unauthorized", "unsupported_protocol", "invalid_params", "unknown_method"];
-
 /**
  * One session on channels that open(signal) makes; client is what it tells of itself. Its owner sets onMessage(message), of a
  * parsed message, and onEnd({code, reason}), which comes once.
@@ -181,7 +178,7 @@ export function linkOf(open, client) {
         await connect({ client, resume: resume.token, received }, signal);
         return;
       } catch (error) {
-        if (final.includes(error.type) || signal.aborted) return end(code, reason);
+        if (error.retryable === false || signal.aborted) return end(code, reason);
       }
       await pause(attempt, closing.signal);
     }

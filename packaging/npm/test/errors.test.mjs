@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { errorTypes, ExecutorError } from "../src/index.js";
+import { linkOf } from "../src/link.js";
 import { read } from "./support/repository.mjs";
 
 test("the types, codes and flags are those of ipc/protocol/errors.go", () => {
@@ -25,4 +26,37 @@ test("an error is told by its type", () => {
   const error = new ExecutorError("overloaded", "full");
   assert.ok(error instanceof Error && error.retryable && !error.ran && error.code === -32043);
   assert.equal(String(error), "ExecutorError: full");
+});
+
+// resumed is a link whose connection broke, and whom the service answers with an error of that type when it comes again. The
+// attempts are counted.
+async function resumed({ type, code }) {
+  const refused = { attempts: 0, ended: false };
+  let first;
+  const link = linkOf(async () => {
+    const channel = { hold() {}, close() {}, send };
+    first ??= channel;
+    if (channel !== first) refused.attempts++;
+    return channel;
+
+    function send() {
+      const answer = channel === first
+        ? { result: { protocol: "1", resume: { token: "t", windowMs: 60_000 } } }
+        : { error: { code, message: "no", data: { type } } };
+      queueMicrotask(() => channel.onMessage(JSON.stringify({ jsonrpc: "2.0", id: 0, ...answer })));
+    }
+  }, {});
+  link.onEnd = () => (refused.ended = true);
+  await link.start(new AbortController().signal);
+  first.onClose(1006, "");
+  while (!link.ended && refused.attempts < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  const told = { type, ...refused };
+  link.close();
+  return told;
+}
+
+test("a session that cannot be resumed ends at once, unless the refusal may pass", async () => {
+  const refusals = errorTypes.filter(({ ran }) => !ran);
+  const want = refusals.map(({ type, retryable }) => ({ type, attempts: retryable ? 2 : 1, ended: !retryable }));
+  assert.deepEqual(await Promise.all(refusals.map(resumed)), want);
 });

@@ -113,8 +113,12 @@ func (r *records) remember(i ExecutionInfo) {
 	r.fine.add(i)
 }
 
-// end remembers a run, unless it was turned away at once: of those there may be too many. One that is retained is
-// remembered later.
+// passing are the types of requests that were turned away at once: of those there may be too many to remember.
+var passing = map[protocol.Type]bool{
+	protocol.Overloaded: true, protocol.Draining: true, protocol.SessionLimit: true, protocol.HandleUnknown: true,
+}
+
+// end remembers a run, unless it was turned away at once. One that is retained is remembered later.
 func (r *records) end(x *run, out *protocol.Outcome, err error) {
 	if x.kept {
 		return
@@ -123,11 +127,10 @@ func (r *records) end(x *run, out *protocol.Outcome, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.live, x.number)
-	switch info.Type {
-	case "":
+	switch {
+	case info.Type == "":
 		r.fine.add(info)
-	case protocol.Overloaded, protocol.Draining, protocol.SessionLimit, protocol.HandleUnknown:
-	default:
+	case !passing[info.Type]:
 		r.bad.add(info)
 	}
 }

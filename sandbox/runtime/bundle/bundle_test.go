@@ -24,7 +24,7 @@ func TestDistIsUpToDate(t *testing.T) {
 		}
 		got, err := os.ReadFile(filepath.Join(root, "dist", target.output))
 		if err != nil || string(got) != want {
-			t.Errorf("dist/%s is old: run go run ./sandbox/runtime/bundle (%v)", target.output, err)
+			t.Errorf("dist/%s is old: run go generate ./sandbox/runtime (%v)", target.output, err)
 		}
 	}
 }

@@ -40,6 +40,7 @@ type execution struct {
 	adding   sync.Mutex
 	tasks    atomic.Pointer[[]*task] // under way; see active
 	retained atomic.Bool             // invocations may come
+	over     bool                    // all handles were released
 	broken   bool                    // an invocation was stopped, and the isolate with it
 
 	inbox  inbox
@@ -55,55 +56,34 @@ type pending struct {
 
 // inbox holds what was heard, by the loop or in its place.
 type inbox struct {
-	mu          sync.Mutex
-	results     []worker.ToolResult
-	invocations []invocation
-	released    []uint64 // handles
-	over        bool     // all of them were
+	mu      sync.Mutex
+	results []worker.ToolResult
+	asks    []ask
 }
 
-func (b *inbox) invoke(i invocation) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.invocations = append(b.invocations, i)
+// ask is what the parent wants of a retained program: a call of a handle, or that some handles are released, or all of them.
+type ask struct {
+	invocation // without a task where it is none
+	released   []uint64
 }
 
-func (b *inbox) release(m worker.Release) {
+func (b *inbox) ask(a ask) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.released = append(b.released, m.Handles...)
-	b.over = b.over || len(m.Handles) == 0
+	b.asks = append(b.asks, a)
 }
 
-func (b *inbox) takeInvocations() (list []invocation) {
+func (b *inbox) takeAsks() (list []ask) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	list, b.invocations = b.invocations, nil
+	list, b.asks = b.asks, nil
 	return list
 }
 
-// takeReleased gives no handles while there are invocations, which came before.
-func (b *inbox) takeReleased() (handles []uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.invocations) == 0 {
-		handles, b.released = b.released, nil
-	}
-	return handles
-}
-
-// letGo tells whether all handles were released, and nothing is to be called.
-func (b *inbox) letGo() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.over && len(b.invocations) == 0
-}
-
-// asked tells whether there is an invocation or a release.
 func (b *inbox) asked() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.invocations)+len(b.released) > 0 || b.over
+	return len(b.asks) > 0
 }
 
 func (b *inbox) put(r worker.ToolResult) {
@@ -124,7 +104,7 @@ func (b *inbox) take() []worker.ToolResult {
 func (b *inbox) empty() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.results)+len(b.invocations)+len(b.released) == 0
+	return len(b.results)+len(b.asks) == 0
 }
 
 // run plays the program to its end and returns its result, complete but for the statistics.

@@ -24,49 +24,41 @@ func (s *server) invoke(e *execution, m worker.Invoke) {
 	}
 	t := s.newTask(e, m.ID, m.Limits)
 	e.add(t)
-	e.inbox.invoke(invocation{m, t})
+	e.inbox.ask(ask{invocation: invocation{m, t}})
 }
 
 // keep answers invocations until the parent has released all handles, or one of them was stopped. Between them nothing of the
 // program runs.
 func (s *server) keep(e *execution) {
-	s.lookout.arm(0)
-	for {
+	for !e.over && !e.broken {
+		s.lookout.arm(0)
 		e.listen(time.Time{}, e.inbox.asked)
-		if len(e.active()) > 0 {
-			s.lookout.arm(tick)
-			if !s.answer(e) {
-				return
-			}
-			s.lookout.arm(0)
-		}
-		e.release()
-		if e.inbox.letGo() {
-			return
-		}
+		s.lookout.arm(tick)
+		s.answer(e)
 	}
 }
 
-// answer runs the isolate until no invocation is under way. False means that it cannot be used any more.
-func (s *server) answer(e *execution) bool {
-	for len(e.active()) > 0 {
+// answer does what was asked, and runs the isolate until no invocation is under way, or it cannot be used any more.
+func (s *server) answer(e *execution) {
+	for {
 		fault := e.loop(func() (v8.State, error) { return s.turn(e) })
 		switch {
 		case e.broken:
-			return false
+			return
 		case fault != nil:
 			s.fail(fault)
-		case len(e.active()) > 0: // it was stopped: by its limits, its memory or the parent
-			t := e.culprit()
-			if t == nil {
-				continue // one came just now
-			}
-			_, err := e.iso.InvocationValue(t.id, 0)
-			s.finish(e, t, nil, e.outcome(err))
-			return false
+		case len(e.active()) == 0:
+			return
 		}
+		// It was stopped: by an invocation's limits, by its memory or the parent.
+		t := e.culprit()
+		if t == nil {
+			continue // one came just now
+		}
+		_, err := e.iso.InvocationValue(t.id, 0)
+		s.finish(e, t, nil, e.outcome(err))
+		return
 	}
-	return true
 }
 
 // culprit is the task that the isolate was stopped for: of those that were stopped the first, else, where memory ran out, the
@@ -93,14 +85,18 @@ func (s *server) fail(err error) {
 	s.exit(worker.ExitFatal)
 }
 
-// turn begins invocations that came, has the isolate go on, and answers those that have settled.
+// turn does what was asked in its order, has the isolate go on, and answers invocations that have settled.
 func (s *server) turn(e *execution) (v8.State, error) {
-	for _, i := range e.inbox.takeInvocations() {
-		if err := s.begin(e, i); err != nil {
+	for _, a := range e.inbox.takeAsks() {
+		switch {
+		case a.task == nil && len(a.released) == 0:
+			e.over = true
+		case a.task == nil:
+			_ = e.iso.Release(a.released)
+		case s.begin(e, a.invocation) != nil:
 			return v8.Stopped, nil
 		}
 	}
-	e.release()
 	if len(e.active()) == 0 { // nothing of the program may run: it would belong to nobody
 		return v8.Settled, nil
 	}
@@ -210,6 +206,7 @@ func (e *execution) giveUp(t *task) {
 			if p.fetch != 0 {
 				fault = exchangeEnded
 			}
+			e.iso.Hush(call) // what did not wait for it has been warned of
 			e.inbox.put(worker.ToolResult{ID: t.id, Call: call, Value: []byte(fault)})
 		}
 	}
@@ -219,6 +216,3 @@ func (e *execution) giveUp(t *task) {
 		}
 	}
 }
-
-// release forgets handles that the parent gave up, but for those that a call which came before may be of.
-func (e *execution) release() { _ = e.iso.Release(e.inbox.takeReleased()) }

@@ -80,6 +80,7 @@ func TestHandlesInValues(t *testing.T) {
 	// What has nothing to call ends as ever, and so does what fails.
 	for code, want := range map[string]protocol.Type{
 		"return 1": "", "throw new Error('no')": protocol.Exception, "return [() => 1, Symbol()]": protocol.ResultUnserializable,
+		"return {a: () => 1, then: 1, b: {then: () => 1}}": protocol.ResultUnserializable, "const f = () => 1; return [f, {then: f}]": protocol.ResultUnserializable,
 		"return [() => 1, {get [Symbol.asyncIterator]() { throw 1 }}]": protocol.ResultUnserializable, "return new Proxy(() => 1, {})": protocol.ResultUnserializable,
 	} {
 		e := p.run(job{code: code, retain: "R"})
@@ -328,7 +329,7 @@ func TestHandlesAreReleased(t *testing.T) {
 // A release holds from when it comes: not for the call before it, and for the one after.
 func TestReleasesAreInOrder(t *testing.T) {
 	p := ready(t, testbin.Worker(t))
-	p.keep(2, "return [() => 1, () => 2]", job{})
+	p.keep(3, "return [() => 1, () => 2, () => 3]", job{})
 	before := p.invoke(1, "", "[]", nil)
 	p.release(1)
 	if e := p.collect(before, job{}); e.value != "1" {
@@ -336,6 +337,10 @@ func TestReleasesAreInOrder(t *testing.T) {
 	}
 	if e := p.call(1, "[]", job{}); typeOf(e.err) != protocol.HandleUnknown || !e.result.Retained {
 		t.Errorf("the call after: %s, %v, retained %t", e.value, e.err, e.result.Retained)
+	}
+	p.release(3)
+	if e := p.call(2, `[{"@handle":"R.3"}]`, job{}); typeOf(e.err) != protocol.InvalidParams {
+		t.Errorf("as an argument: %s, %v", e.value, e.err)
 	}
 	if e := p.call(2, "[]", job{}); e.value != "2" {
 		t.Errorf("the other: %s, %v", e.value, e.err)
@@ -387,6 +392,18 @@ func TestRefusedArgumentsRunNothing(t *testing.T) {
 	}
 	if e := p.call(2, "[]", job{}); e.value != "1" {
 		t.Errorf("%s handlers ran", e.value)
+	}
+}
+
+// What was warned of when an invocation ended is no news of the next.
+func TestCallsThatWereGivenUpSayNothing(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	p.keep(2, "return [() => { for (let i = 0; i < 3; i++) tools.never() }, () => new Promise(r => setTimeout(r, 10, 1))]", job{})
+	if e := p.call(1, "[]", job{}); len(e.logs) != 1 {
+		t.Errorf("printed %q", e.logs)
+	}
+	if e := p.call(2, "[]", job{}); e.value != "1" || len(e.logs) != 0 {
+		t.Errorf("got %s, %v, printed %q", e.value, e.err, e.logs)
 	}
 }
 

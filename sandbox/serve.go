@@ -293,7 +293,7 @@ func (s *server) hear(m worker.Message) {
 		s.invoke(e, m)
 	case worker.Release:
 		if e != nil {
-			e.inbox.release(m)
+			e.inbox.ask(ask{released: m.Handles})
 		}
 	case worker.ToolResult:
 		if e != nil && e.find(m.ID) != nil {

@@ -23,7 +23,11 @@ func showStatus(w *world, s admin.Status) {
 	state := s.State.Name
 	w.line("executord %s: %s, pid %d, up %s", s.Version, w.paint(colorOf(state), state), s.PID, msec(s.UptimeMs))
 	if s.State.Reason != "" || s.State.Who != "" {
-		w.line("  since %s: %s", s.State.Since.Local().Format("2006-01-02 15:04:05"), strings.Trim(s.State.Reason+" ("+cmp.Or(s.State.Who, "the service")+")", " "))
+		why := s.State.Reason
+		if why != "" {
+			why = ": " + why
+		}
+		w.line("  since %s%s (%s)", s.State.Since.Local().Format("2006-01-02 15:04:05"), why, cmp.Or(s.State.Who, "the service"))
 	}
 	for _, text := range s.Warnings {
 		w.line("%s %s", w.paint(yellow, "warning:"), text)

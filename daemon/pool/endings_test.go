@@ -198,13 +198,13 @@ func TestClocks(t *testing.T) {
 		reason      string
 		least, most time.Duration
 	}{
-		{"total", []string{"hang"}, protocol.Limits{TotalMs: 100}, protocol.TotalTimeout, "", 325 * time.Millisecond, 800 * time.Millisecond},
-		{"total of one millisecond", []string{"hang"}, protocol.Limits{TotalMs: 1}, protocol.TotalTimeout, "", 225 * time.Millisecond, 700 * time.Millisecond},
-		{"wall", []string{"hang"}, protocol.Limits{WallMs: 100}, protocol.WallTimeout, "", 325 * time.Millisecond, 800 * time.Millisecond},
-		{"cpu", []string{"spin"}, protocol.Limits{CPUMs: 100}, protocol.CPUTimeout, "", 275 * time.Millisecond, 3 * time.Second},
-		{"memory", []string{"grow 400"}, protocol.Limits{HeapMiB: 8, BufferMiB: 8}, protocol.MemoryLimit, "", 0, 8 * time.Second},
-		{"silence", []string{"silent"}, protocol.Limits{}, protocol.WorkerCrashed, "unresponsive", 700 * time.Millisecond, 3 * time.Second},
-		{"half a frame", []string{"raw ff00000086"}, protocol.Limits{TotalMs: 300}, protocol.TotalTimeout, "", 500 * time.Millisecond, 2 * time.Second},
+		{"total", []string{"hang"}, protocol.Limits{TotalMs: 100}, protocol.TotalTimeout, "", 325 * time.Millisecond, 5 * time.Second},
+		{"total of one millisecond", []string{"hang"}, protocol.Limits{TotalMs: 1}, protocol.TotalTimeout, "", 225 * time.Millisecond, 5 * time.Second},
+		{"wall", []string{"hang"}, protocol.Limits{WallMs: 100}, protocol.WallTimeout, "", 325 * time.Millisecond, 5 * time.Second},
+		{"cpu", []string{"spin"}, protocol.Limits{CPUMs: 100}, protocol.CPUTimeout, "", 275 * time.Millisecond, 30 * time.Second},
+		{"memory", []string{"grow 400"}, protocol.Limits{HeapMiB: 8, BufferMiB: 8}, protocol.MemoryLimit, "", 0, 30 * time.Second},
+		{"silence", []string{"silent"}, protocol.Limits{}, protocol.WorkerCrashed, "unresponsive", 700 * time.Millisecond, 5 * time.Second},
+		{"half a frame", []string{"raw ff00000086"}, protocol.Limits{TotalMs: 300}, protocol.TotalTimeout, "", 500 * time.Millisecond, 5 * time.Second},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -48,13 +48,13 @@ func (p *Pool) invoke(ctx context.Context, i *executor.Invocation, spans *tracin
 	run.trace = spans
 	spans.invoked(run)
 	p.records.add(run)
-	out, err := p.call(ctx, run)
+	out, err := p.call(ctx, run, i.Begun)
 	p.records.end(run, out, err)
 	return out, err
 }
 
 // call takes an invocation from its acceptance to its end.
-func (p *Pool) call(ctx context.Context, run *run) (*protocol.Outcome, error) {
+func (p *Pool) call(ctx context.Context, run *run, begun func()) (*protocol.Outcome, error) {
 	if ctx.Err() != nil {
 		p.disengage(run.invoked.of)
 		out := run.neverRan(ctx)
@@ -69,6 +69,9 @@ func (p *Pool) call(ctx context.Context, run *run) (*protocol.Outcome, error) {
 	if err := run.beginCall(run.trace.running(ctx)); err != nil {
 		p.disengage(run.invoked.of)
 		return nil, err
+	}
+	if begun != nil {
+		begun()
 	}
 	return p.follow(ctx, run)
 }

@@ -26,6 +26,7 @@ type execution struct {
 	open    map[uint64]*call  // tool calls and fetches without an answer, by request id; guarded by session.mu
 	program uint64            // a hash of the method and its params
 	asked   []json.RawMessage // ids of the requests that the outcome answers; guarded by session.mu
+	begun   func()            // lets the session read on; nil for a program
 
 	order   sync.Mutex // held while a call of the host is queued
 	settled bool       // no call is sent any more
@@ -45,10 +46,19 @@ func (x *session) launch(m protocol.Message, do work) (json.RawMessage, error) {
 		return nil, err
 	}
 	run, err := x.begin(id, m)
-	if run != nil {
-		go run.serve(m, do)
+	if run == nil {
+		return nil, err
 	}
-	return nil, err
+	var begun chan struct{}
+	if m.Method == protocol.MethodHandleInvoke {
+		begun = make(chan struct{})
+		run.begun = sync.OnceFunc(func() { close(begun) })
+	}
+	go run.serve(m, do)
+	if begun != nil {
+		<-begun
+	}
+	return nil, nil
 }
 
 // execute is the method execute.
@@ -179,6 +189,9 @@ func (r *execution) serve(m protocol.Message, do work) {
 	x := r.session
 	defer x.answered()
 	outcome, err := r.run(m.Params, do)
+	if r.begun != nil { // it never did
+		r.begun()
+	}
 	if err != nil {
 		asked := x.finish(r, false)
 		r.settle()

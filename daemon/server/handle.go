@@ -7,7 +7,8 @@ import (
 	"github.com/executord/executord/ipc/protocol"
 )
 
-// invoke is the method handle.invoke: an execution like any other, but of what the session retains.
+// invoke is the method handle.invoke: an execution like any other, but of what the session retains. Calls begin in the order
+// in which they came, and before what is released after them: nothing else is read until this one has begun or is answered.
 func (x *session) invoke(m protocol.Message) (json.RawMessage, error) {
 	return x.launch(m, (*execution).invoke)
 }
@@ -25,7 +26,7 @@ func (r *execution) invoke(params json.RawMessage) (*protocol.Outcome, error) {
 	p.Execution = r.id
 	host := r.host(p.Logs)
 	host.Start, host.Fetch = r.startCall, r.fetch
-	return srv.retainer.Invoke(r.ctx, executor.Invocation{HandleInvoke: *p, Host: host})
+	return srv.retainer.Invoke(r.ctx, executor.Invocation{HandleInvoke: *p, Host: host, Begun: r.begun})
 }
 
 // counter is an Executor that tells how many executions it retains for a session.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,9 @@ func (k *keeper) Invoke(ctx context.Context, i executor.Invocation) (*protocol.O
 	f, ok := k.handles[i.Handle]
 	if !ok {
 		return nil, protocol.Errorf(protocol.HandleUnknown, "there is no handle %q", i.Handle)
+	}
+	if i.Begun != nil {
+		i.Begun()
 	}
 	return f(ctx, i)
 }
@@ -134,6 +138,45 @@ func TestNothingIsRetained(t *testing.T) {
 	h.want(`"type":"handle_unknown"`)
 	h.send(`{"jsonrpc":"2.0","id":"d","method":"handle.release","params":{"handles":["k.1"]}}`)
 	h.want(`"result":{"released":0}`)
+}
+
+// orderly is an Executor whose calls take the longer to begin the earlier they came.
+type orderly struct {
+	*keeper
+	mu   sync.Mutex
+	seen []string
+}
+
+func (o *orderly) note(what string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = append(o.seen, what)
+	return len(o.seen)
+}
+
+func (o *orderly) Invoke(ctx context.Context, i executor.Invocation) (*protocol.Outcome, error) {
+	pause, _ := strconv.Atoi(i.Execution)
+	time.Sleep(time.Duration(pause) * 10 * time.Millisecond)
+	o.note(i.Execution)
+	i.Begun()
+	<-ctx.Done() // none ends by itself
+	return returned(protocol.UndefinedValue), nil
+}
+
+func (o *orderly) Release(string, []string) int { return o.note("release") }
+
+// Calls begin in their order, though none has ended, and before what is released after them.
+func TestCallsBeginInOrder(t *testing.T) {
+	o := &orderly{keeper: &keeper{}}
+	h := serve(t, o, Config{}).open(t)
+	for _, id := range []string{"5", "3", "1", "0"} {
+		h.invoke(id, "k.1", "")
+	}
+	h.send(`{"jsonrpc":"2.0","id":"r","method":"handle.release","params":{"handles":["k.1"]}}`)
+	h.want(`"id":"r"`, `"released":5`)
+	if want := []string{"5", "3", "1", "0", "release"}; !slices.Equal(o.seen, want) {
+		t.Errorf("%q began, want %q", o.seen, want)
+	}
 }
 
 func TestInvoke(t *testing.T) {

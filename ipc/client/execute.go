@@ -57,7 +57,7 @@ func (c *Client) Execute(ctx context.Context, r executor.Request) (*protocol.Out
 		case err != nil:
 			return nil, cmp.Or(refusal, err)
 		}
-		o, refused, err := s.execute(ctx, protocol.MethodExecute, &r.Execute, &r, nil)
+		o, refused, err := s.execute(ctx, protocol.MethodExecute, &r.Execute, &r, nil, nil)
 		if !refused || again && time.Now().After(patience) {
 			return o, err
 		}
@@ -75,7 +75,7 @@ func newID() string { return "x-" + rand.Text() }
 
 // execute asks for an outcome in this session, by a method with these params: that of the program r, or of a call of what
 // is retained as k, with r as its host. With refused the service has not accepted it, and another session may.
-func (s *session) execute(ctx context.Context, method string, params any, r *executor.Request, k *retained) (o *protocol.Outcome, refused bool, err error) {
+func (s *session) execute(ctx context.Context, method string, params any, r *executor.Request, k *retained, begun func()) (o *protocol.Outcome, refused bool, err error) {
 	body, err := protocol.EncodeParams(params)
 	if err != nil {
 		return nil, false, protocol.Errorf(protocol.InvalidParams, "%s", err)
@@ -97,6 +97,9 @@ func (s *session) execute(ctx context.Context, method string, params any, r *exe
 		return nil, true, s.end
 	case err != nil:
 		return s.unsent(ctx, k), false, nil
+	}
+	if begun != nil {
+		begun()
 	}
 	return s.await(ctx, x, reply)
 }

@@ -54,7 +54,7 @@ func (c *Client) Invoke(ctx context.Context, i executor.Invocation) (*protocol.O
 	case s.over():
 		return nil, c.memory.unknown(id)
 	}
-	o, refused, err := s.execute(ctx, protocol.MethodHandleInvoke, &i.HandleInvoke, &host, k)
+	o, refused, err := s.execute(ctx, protocol.MethodHandleInvoke, &i.HandleInvoke, &host, k, i.Begun)
 	if refused && s.over() { // what it did not answer it did not accept
 		return nil, c.memory.unknown(id)
 	}

@@ -44,6 +44,10 @@ type Invocation struct {
 	// Host answers what is called meanwhile: the callbacks, Identity and Session of a Request. Its program is the retained
 	// one, whatever else the fields of the Request say.
 	Host Request
+
+	// Begun, where it is set, is called at most once: when the call is on its way, ahead of those whose Invoke is called
+	// after it and of what is released then. It is not called for a call that is refused. It must not block.
+	Begun func()
 }
 
 // Request is one program and its host.

@@ -220,6 +220,9 @@ class Encoder {
 
   bool WriteObject(Local<v8::Object> o, const Step& at, int depth) {
     if (!Room(at, depth, 1)) return false;
+    if (limits_.handles && o->IsFunction() && !at.key.IsEmpty() && at.key->StringEquals(Str(iso_, "then"))) {
+      return Refuse(at, "a function named then cannot leave the sandbox: whoever awaits what has it would call it");
+    }
     if (o->IsProxy()) return Refuse(at, "a Proxy cannot leave the sandbox");
     if (o->IsFunction() && !limits_.handles) return Refuse(at, "a function cannot leave the sandbox");
     if (o->IsPromise()) return Refuse(at, "a Promise cannot leave the sandbox: await it first");

@@ -78,6 +78,7 @@ int ex_drain(ex_isolate*);
 int ex_stirred(ex_isolate*);
 ex_result ex_value(ex_isolate*, uint64_t max_bytes);
 ex_result ex_stalled(ex_isolate*);
+void ex_hush(ex_isolate*, uint64_t id);
 ex_error ex_resolve(ex_isolate*, uint64_t id, int ok, ex_view text);
 void ex_fire(ex_isolate*, uint32_t id, int last, uint64_t task);
 void ex_retain(ex_isolate*, ex_view prefix);

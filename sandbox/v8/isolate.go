@@ -361,6 +361,15 @@ func (i *Isolate) Resolve(id uint64, ok bool, text []byte) error {
 	return takeError(&e)
 }
 
+// Hush has nothing said of a tool call that fails while nobody waits for it.
+func (i *Isolate) Hush(id uint64) {
+	if i.enter() != nil {
+		return
+	}
+	defer i.inside.Unlock()
+	C.ex_hush(i.p, C.uint64_t(id))
+}
+
 // Fire runs a timer's callback for a task, 0 for none; last says that it will not fire again.
 func (i *Isolate) Fire(id uint32, last bool, task uint64) error {
 	if err := i.enter(); err != nil {

@@ -310,6 +310,13 @@ v8::Local<v8::Value> Rejection(ex_isolate* s, v8::Local<v8::Context> c, const Pe
 
 }  // namespace
 
+void ex_hush(ex_isolate* s, uint64_t id) {
+  auto it = s->calls.find(id);
+  if (it == s->calls.end()) return;
+  Scope scope(s);
+  it->second.resolver.Get(s->iso)->GetPromise()->MarkAsHandled();
+}
+
 ex_error ex_resolve(ex_isolate* s, uint64_t id, int ok, ex_view text) {
   auto it = s->calls.find(id);
   if (it == s->calls.end()) return ex_error{};

@@ -65,9 +65,15 @@ func (k *kept) invoke(n int, change ...func(*executor.Invocation)) (*protocol.Ou
 	for _, f := range change {
 		f(&i)
 	}
+	begun := 0
+	i.Begun = func() { begun++ }
 	ctx, cancel := context.WithTimeoutCause(k.t.Context(), deadline, errors.New("the case takes too long"))
 	defer cancel()
-	return k.r.Invoke(ctx, i)
+	o, err := k.r.Invoke(ctx, i)
+	if err == nil && o.Error == nil && begun != 1 || begun > 1 {
+		k.t.Errorf("%d times it was told that the call has begun", begun)
+	}
+	return o, err
 }
 
 func (k *kept) value(n int, want string, change ...func(*executor.Invocation)) *protocol.Outcome {

@@ -1,6 +1,7 @@
 // What a retained program left for its host: functions, iterators and streams that look like their own kind here. Each is
 // released when it is disposed of, and as a last resort when it is garbage.
 
+import { ExecutorError } from "./errors.js";
 import { handleTags } from "./values/classes.js";
 
 /** By the object that stands for a handle: invoke(args, options) of it. */
@@ -9,9 +10,10 @@ const held = new WeakMap();
 const forgotten = new FinalizationRegistry((release) => release());
 
 /**
- * The handles of one retained program, whose session stays for them. call(id, method, args, options) resolves to the settled
- * outcome of a call. Gives what users get to see of it, reader() → the maker of the objects of one value, and learn(told), which
- * takes what an outcome says: how long the program stays at most, or by its silence that it has ended.
+ * The handles of one retained program, whose session stays for them. call(inTurn, id, method, args, options) resolves to the
+ * settled outcome of a call, which it sends by inTurn(made, send). Gives what users get to see of it, reader() → the maker of
+ * the objects of one value, and learn(told), which takes what an outcome says: how long the program stays at most, or by its
+ * silence that it has ended.
  */
 export function retain(session, call, told) {
   const live = new Set(); // ids
@@ -19,11 +21,13 @@ export function retain(session, call, told) {
   const unwanted = new Set(); // ids to give up after them
   let gone = []; // ids to tell the service of
   let timer;
+  let turn; // after which the next call leaves
 
   const { id: all, idleMs, ttlMs } = told;
   let until = Date.now() + ttlMs; // when it ends at the latest
   const learn = (news) => (news ? (until = Date.now() + news.ttlMs) : live.clear());
-  const retained = disposable({ id: all, idleMs, ttlMs }, () => {
+  const retained = disposable({ id: all, idleMs, ttlMs }, async () => {
+    await turn;
     gone = [all];
     tell();
     end();
@@ -57,11 +61,20 @@ export function retain(session, call, told) {
     else if (live.delete(id) && gone.push(id) === 1) queueMicrotask(tell);
   }
 
+  // Calls leave in the order in which they were made, whatever their arguments take, and before what is released after them.
+  async function inTurn(made, send) {
+    const before = turn;
+    const sent = made.finally(() => before).then((request) => [send(request)]); // not what comes of it
+    turn = sent.catch(() => {});
+    return (await sent)[0];
+  }
+
   async function invoke(id, method, args, options) {
+    if (unwanted.has(id)) throw new ExecutorError("handle_unknown", "it was disposed of");
     calls.set(id, (calls.get(id) ?? 0) + 1);
     clearTimeout(timer);
     try {
-      return await call(id, method, args, options);
+      return await call(inTurn, id, method, args, options);
     } finally {
       const left = calls.get(id) - 1;
       if (left > 0) calls.set(id, left);

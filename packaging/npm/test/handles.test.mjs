@@ -91,6 +91,38 @@ test("calls run side by side, and one may be cancelled", async () => {
   await fails(value.wait(4), "handle_unknown");
 });
 
+test("calls begin in the order in which they were made, and before what is released after them", async () => {
+  for (let round = 0; round < 10; round++) {
+    const { value: v, retained } = await keep("const list = []; return { push: (n) => { list.push(n) }, list: () => list, gen: (async function* () { for (let n = 0;; n++) yield n })() }");
+    const calls = [1, 2, 3, 4, 5].map((n) => v.push(n));
+    assert.deepEqual(await v.list(), [1, 2, 3, 4, 5]);
+    await Promise.all(calls);
+    const items = await Promise.all([1, 2, 3, 4, 5].map(() => v.gen.next()));
+    assert.deepEqual(items.map((item) => item.value), [0, 1, 2, 3, 4]);
+    const last = [v.list(), v.gen.next()];
+    retained.dispose();
+    assert.deepEqual(await Promise.all(last), [[1, 2, 3, 4, 5], { done: false, value: 5 }]);
+    await fails(v.list(), "handle_unknown");
+  }
+});
+
+test("a call with a signal that is aborted already is not sent, and what is disposed of is not called", async () => {
+  const { value: f, retained } = await keep("let n = 0; return async () => { await new Promise((r) => setTimeout(r, 20)); return ++n }");
+  await fails(executor.invoke(f, [], { signal: AbortSignal.abort() }), "cancelled");
+  const call = f();
+  f.dispose();
+  await fails(f(), "handle_unknown");
+  assert.equal(await call, 1);
+  await released(retained, f);
+});
+
+test("no value is a promise of the program's making", async () => {
+  await fails(keep("return [{ then: () => 1 }]"), "result_unserializable", (error) => error.message.includes("result[0].then"));
+  const { value: f, retained } = await keep("let n = 0; return () => ({ get then() { return n++ ? () => 1 : undefined } })");
+  await fails(f(), "result_unserializable");
+  retained.dispose();
+});
+
 test("iterators are pulled, and streams", async () => {
   const { value, retained } = await keep(`
     const log = [];

@@ -52,5 +52,5 @@ export function define(object, key, value, enumerable = false) {
 /** Sets a data property, whatever the key: "__proto__" too. */
 export function put(object, key, value) {
   if (key === "__proto__") define(object, key, value, true);
-  else object[key] = value;
+  else if (key !== "then" || typeof value !== "function") object[key] = value; // an object with it would be called when awaited
 }

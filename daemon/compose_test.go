@@ -141,7 +141,7 @@ func another(t *testing.T, s settings.Setting) []string {
 	}
 	n, err := strconv.Atoi(s.Value)
 	if err != nil || n < 2 {
-		t.Fatalf("--%s is %q: what else could it be?", s.Name, s.Value)
+		t.Fatalf("--%s is %q, and nothing says what else it could be: it needs a case in another, daemon/compose_test.go", s.Name, s.Value)
 	}
 	return []string{"--" + s.Name + "=" + strconv.Itoa(n/2)}
 }

@@ -43,8 +43,12 @@ func TestDeclarations(t *testing.T) {
 		if d.isList() {
 			zero = reflect.New(d.typ.Elem()).Elem()
 		}
-		if numeric := len(d.enum) == 0 && (zero.CanInt() || zero.CanUint()); numeric != (d.unit != "") {
+		numeric := len(d.enum) == 0 && (zero.CanInt() || zero.CanUint())
+		if numeric != (d.unit != "") {
 			t.Errorf("the unit of --%s, of type %s, is %q", d.name, d.typ, d.unit)
+		}
+		if !numeric && d.typ.Kind() != reflect.Bool && d.placeholder == "N" {
+			t.Errorf("--%s is no number: it needs a placeholder that says what it is, as FILE", d.name)
 		}
 	}
 }

@@ -201,7 +201,8 @@ func TestSecondStopHurries(t *testing.T) {
 // The third ends it at once, and says so.
 func TestThirdStopEndsAtOnce(t *testing.T) {
 	s := start(t, []string{"--drain-delay=1h", "--drain-grace=30m", "--stop-timeout=2h"})
-	running := hold(s.client())
+	c := s.client()
+	running := hold(c)
 	<-running.running
 	for range 3 {
 		s.Stop()
@@ -209,6 +210,7 @@ func TestThirdStopEndsAtOnce(t *testing.T) {
 	if err := s.wait(); !errors.Is(err, ErrCutShort) || s.State() != lifecycle.Failed {
 		t.Errorf("%s, %v", s.State(), err)
 	}
+	_ = c.Close() // or it tries to resume its session
 	<-running.done
 	if _, err := os.Lstat(s.socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket is still there: %v", err)

@@ -125,7 +125,7 @@ func (s *service) path() (list []string) {
 
 func (s *service) client() *client.Client {
 	s.t.Helper()
-	c, err := client.Dial(s.t.Context(), "unix:"+s.socket)
+	c, err := client.Dial(s.t.Context(), "unix:"+s.socket, client.WithReconnect(0)) // what is refused is not asked for again
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -329,6 +330,7 @@ func retainedIterators(t *testing.T, e executor.Executor) {
 			}
 		}
 		k.value(2, `[0,1,"over"]`)
+		runtime.KeepAlive(hs) // garbage is released
 	})
 }
 

@@ -78,8 +78,8 @@ bench-latency: build ## measure what callers wait for (a minute, or with ROUNDS=
 bench-peers: build ## measure beside isolated-vm, workerd and quickjs from npm (3 minutes) and print ratios and bars met or missed
 	$(GO) run ./daemon/e2e/peers -bin bin
 
-fuzz: setup ## fuzz every decoder for FUZZTIME each (default 20s)
-	@FUZZTIME=$(FUZZTIME) .ci/fuzz
+fuzz: setup ## fuzz every decoder for FUZZTIME each (default 20s), or for OTHERS where it faces no client
+	@FUZZTIME=$(FUZZTIME) OTHERS=$(or $(OTHERS),$(FUZZTIME)) .ci/fuzz
 
 hostile: build ## attack every limit with 245 programs beside a neighbour (4 minutes; HOSTILE=pattern narrows it) and print how each ended
 	EXECUTORD_HOSTILE='$(HOSTILE)' $(GO) test -count=1 -timeout 20m -v -run TestHostileProgramsHurtNobody ./daemon/e2e

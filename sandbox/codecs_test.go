@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // drive opens a stream, writes each input, finishes it and returns all output.
@@ -119,7 +120,7 @@ func TestCompressionHandles(t *testing.T) {
 		if runtime.NumGoroutine() <= before {
 			break
 		}
-		runtime.Gosched()
+		time.Sleep(2 * time.Millisecond)
 	}
 	if after := runtime.NumGoroutine(); after > before {
 		t.Errorf("%d goroutines before, %d after the execution ended", before, after)

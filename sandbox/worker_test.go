@@ -52,6 +52,9 @@ func snapshotOf(t *testing.T, binary string) []byte {
 
 func start(t *testing.T, binary string, snapshot []byte) *proc {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("the worker is built without the race detector")
+	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)

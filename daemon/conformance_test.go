@@ -79,6 +79,9 @@ func serve(t *testing.T, p *pool.Pool, cfg server.Config) *served {
 }
 
 func TestPoolConforms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("TestClientConforms has a pool too")
+	}
 	conformance.Run(t, func(t *testing.T) executor.Executor { return newPool(t) })
 }
 

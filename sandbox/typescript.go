@@ -9,6 +9,7 @@ import (
 
 	"github.com/executord/executord/ipc/protocol"
 	"github.com/executord/executord/sandbox/entry"
+	"github.com/executord/executord/sandbox/sourcemap"
 )
 
 // maxTypeScript bounds one TypeScript text: erasing its types cannot be interrupted and needs many times its size.
@@ -17,12 +18,12 @@ const maxTypeScript = 2 << 20
 // erased is a TypeScript module as JavaScript.
 type erased struct {
 	code string
-	from *sourceMap
+	from *sourcemap.Map
 	plan *entry.Program // places in the module's text to places in the submitted one
 }
 
 // locate returns the place in the submitted text.
-func (e *erased) locate(line, column int) (int, int) { return e.plan.Map(e.from.locate(line, column)) }
+func (e *erased) locate(line, column int) (int, int) { return e.plan.Map(e.from.Locate(line, column)) }
 
 // erase takes the types out of a module that the analyzer has read as a whole. It is called on the goroutine of the
 // loop; a text that keeps it busy past a clock is ended by the watchdog, with the process.
@@ -38,7 +39,7 @@ func erase(file string, plan *entry.Program) (*erased, error) {
 	if len(result.Errors) > 0 {
 		return nil, syntaxFault(file, plan, result.Errors[0])
 	}
-	m, err := parseSourceMap(result.Map)
+	m, err := sourcemap.Parse(result.Map)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,5 @@
-package sandbox
+// Package sourcemap reads source maps (ECMA-426), as what takes the types out of TypeScript writes them. A Map does not change.
+package sourcemap
 
 import (
 	"encoding/json"
@@ -8,15 +9,14 @@ import (
 	"strings"
 )
 
-// sourceMap turns places in a generated text into places in the text it was made of (ECMA-426). Lines and columns count
-// from 0, columns in UTF-16 units.
-type sourceMap struct{ lines [][]segment }
+// Map turns places in a generated text into places in the text it was made of. Columns are in UTF-16 units.
+type Map struct{ lines [][]segment }
 
-// segment says that what stands at column of the generated line comes from a place in the source.
+// segment says, with lines and columns from 0, that what stands at column of the generated line comes from a place in the source.
 type segment struct{ column, sourceLine, sourceColumn int }
 
-// parseSourceMap reads the mappings of a map with one source.
-func parseSourceMap(text []byte) (*sourceMap, error) {
+// Parse reads the mappings of a map with one source. An error says that it is none of version 3, or broken.
+func Parse(text []byte) (*Map, error) {
 	var file struct {
 		Version  int    `json:"version"`
 		Mappings string `json:"mappings"`
@@ -27,7 +27,7 @@ func parseSourceMap(text []byte) (*sourceMap, error) {
 	if file.Version != 3 {
 		return nil, fmt.Errorf("cannot read the source map: it is of version %d", file.Version)
 	}
-	m := &sourceMap{}
+	m := &Map{}
 	var at segment
 	for line := range strings.SplitSeq(file.Mappings, ";") {
 		var segments []segment
@@ -91,9 +91,9 @@ func decodeVLQ(s string) (n int, rest string, err error) {
 	return 0, "", errMapping
 }
 
-// locate returns where a place of the generated text comes from; lines and columns count from 1, as in V8. A place
+// Locate returns where a place of the generated text comes from; lines and columns count from 1, as in V8. A place
 // before the first mapping of its line belongs to the mapping before it.
-func (m *sourceMap) locate(line, column int) (int, int) {
+func (m *Map) Locate(line, column int) (int, int) {
 	for l := min(line, len(m.lines)) - 1; l >= 0; l-- {
 		segments := m.lines[l]
 		n := len(segments)

@@ -97,6 +97,9 @@ func TestClientConforms(t *testing.T) {
 }
 
 func TestTranscripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("TestClientConforms has the same on the wire")
+	}
 	s := serve(t, newPool(t), server.Config{Version: "test", Limits: pool.Defaults().MaxLimits, ResumeWindow: 10 * time.Second})
 	for network, address := range map[string]string{"unix": strings.TrimPrefix(s.unix, "unix:"), "tcp": strings.TrimPrefix(s.tcp, "tcp://")} {
 		t.Run(network, func(t *testing.T) {

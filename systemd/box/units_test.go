@@ -696,7 +696,7 @@ func TestK5WriteXorExecute(t *testing.T) {
 
 // Workers come and go without a trace: no failed unit, no quota of connections used up.
 func TestManyWorkerStarts(t *testing.T) {
-	starts := 100
+	starts := 50
 	if n, err := strconv.Atoi(os.Getenv("BOX_STARTS")); err == nil {
 		starts = n
 	}

@@ -124,6 +124,9 @@ func TestRealWorkerIsConfined(t *testing.T) {
 // TestK11LayersAreReported: a process that may do less has workers with less, which they say, the log warns of once, and
 // whoever requires more does not start.
 func TestK11LayersAreReported(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is the isolation of processes")
+	}
 	namespaces := []string{worker.LayerNetwork, worker.LayerPID, worker.LayerIPC, worker.LayerUTS}
 	for _, x := range []struct {
 		name    string

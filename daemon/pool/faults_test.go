@@ -86,6 +86,9 @@ func TestM5SpreadOfAGiantString(t *testing.T) {
 
 // TestM7MediumStringsInObjects: 200 MB pass through a heap of 128 MiB.
 func TestM7MediumStringsInObjects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is the engine's memory")
+	}
 	b := realBench(t, testConfig())
 	out := b.runReal("let n = 0; for (let i = 0; i < 500; i++) n += (await tools.echo({t: 'x'.repeat(4e5)}))[0].t.length; return n", protocol.Limits{HeapMiB: 128})
 	if string(out.Value) != "200000000" || out.Stats.ToolCalls != 500 || out.Stats.PeakHeapBytes > 128<<20 {

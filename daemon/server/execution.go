@@ -26,7 +26,6 @@ type execution struct {
 	open    map[uint64]*call  // tool calls and fetches without an answer, by request id; guarded by session.mu
 	program uint64            // a hash of the method and its params
 	asked   []json.RawMessage // ids of the requests that the outcome answers; guarded by session.mu
-	begun   func()            // lets the session read on; nil for a program
 
 	order   sync.Mutex // held while a call of the host is queued
 	settled bool       // no call is sent any more
@@ -36,34 +35,27 @@ type execution struct {
 type work func(r *execution, params json.RawMessage) (*protocol.Outcome, error)
 
 // launch admits an execution and does its work on a goroutine of its own. The id is taken here, so that a cancel which
-// follows finds it.
-func (x *session) launch(m protocol.Message, do work) (json.RawMessage, error) {
+// follows finds it. False where nothing was launched: the request was refused, or joined another.
+func (x *session) launch(m protocol.Message, do work) (bool, error) {
 	if m.Params == nil {
 		m.Params = json.RawMessage(`{}`)
 	}
 	id, err := executionID(m.Params, x.srv.cfg.bounds())
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	run, err := x.begin(id, m)
 	if run == nil {
-		return nil, err
-	}
-	var begun chan struct{}
-	if m.Method == protocol.MethodHandleInvoke {
-		begun = make(chan struct{})
-		run.begun = sync.OnceFunc(func() { close(begun) })
+		return false, err
 	}
 	go run.serve(m, do)
-	if begun != nil {
-		<-begun
-	}
-	return nil, nil
+	return true, nil
 }
 
 // execute is the method execute.
 func (x *session) execute(m protocol.Message) (json.RawMessage, error) {
-	return x.launch(m, (*execution).execute)
+	_, err := x.launch(m, (*execution).execute)
+	return nil, err
 }
 
 // executionID finds the caller's id of an execution. Everything else of params is decoded later.
@@ -189,9 +181,6 @@ func (r *execution) serve(m protocol.Message, do work) {
 	x := r.session
 	defer x.answered()
 	outcome, err := r.run(m.Params, do)
-	if r.begun != nil { // it never did
-		r.begun()
-	}
 	if err != nil {
 		asked := x.finish(r, false)
 		r.settle()

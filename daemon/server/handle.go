@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"sync"
 
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
@@ -10,11 +11,20 @@ import (
 // invoke is the method handle.invoke: an execution like any other, but of what the session retains. Calls begin in the order
 // in which they came, and before what is released after them: nothing else is read until this one has begun or is answered.
 func (x *session) invoke(m protocol.Message) (json.RawMessage, error) {
-	return x.launch(m, (*execution).invoke)
+	ahead := make(chan struct{})
+	begun := sync.OnceFunc(func() { close(ahead) })
+	launched, err := x.launch(m, func(r *execution, params json.RawMessage) (*protocol.Outcome, error) {
+		defer begun() // where it never did
+		return r.invoke(params, begun)
+	})
+	if launched {
+		<-ahead
+	}
+	return nil, err
 }
 
 // invoke calls a handle. Whether the retained program has tools and a network is known to the Executor.
-func (r *execution) invoke(params json.RawMessage) (*protocol.Outcome, error) {
+func (r *execution) invoke(params json.RawMessage, begun func()) (*protocol.Outcome, error) {
 	srv := r.session.srv
 	p, err := protocol.DecodeHandleInvoke(params, srv.cfg.bounds())
 	if err != nil {
@@ -26,7 +36,7 @@ func (r *execution) invoke(params json.RawMessage) (*protocol.Outcome, error) {
 	p.Execution = r.id
 	host := r.host(p.Logs)
 	host.Start, host.Fetch = r.startCall, r.fetch
-	return srv.retainer.Invoke(r.ctx, executor.Invocation{HandleInvoke: *p, Host: host, Begun: r.begun})
+	return srv.retainer.Invoke(r.ctx, executor.Invocation{HandleInvoke: *p, Host: host, Begun: begun})
 }
 
 // counter is an Executor that tells how many executions it retains for a session.

@@ -46,7 +46,8 @@ type Invocation struct {
 	Host Request
 
 	// Begun, where it is set, is called at most once: when the call is on its way, ahead of those whose Invoke is called
-	// after it and of what is released then. It is not called for a call that is refused. It must not block.
+	// after it and of what is released then. It is not called for a call that is refused. It must not block. The service
+	// reads no further in the session until then, so that an Executor which does not call it stops the session meanwhile.
 	Begun func()
 }
 

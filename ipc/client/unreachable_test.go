@@ -174,17 +174,24 @@ func on(t *testing.T, l *net.UnixListener, handler http.HandlerFunc) (end func()
 	return end
 }
 
+// unixListener listens until the test ends.
+func unixListener(t *testing.T) *net.UnixListener {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
 // Whoever comes as the service stops gets to the one that takes its place at the socket.
 func TestDialWhileTheServiceRestarts(t *testing.T) {
 	t.Parallel()
 	for name, turnAway := range stoppingWays {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unix"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = l.Close() })
+			l := unixListener(t)
 			came := make(chan struct{}, 100)
 			end := on(t, l, func(w http.ResponseWriter, r *http.Request) { came <- struct{}{}; turnAway(w, r) })
 			served := make(chan struct{})
@@ -214,11 +221,7 @@ func TestDialGivesUp(t *testing.T) {
 	for name, turnAway := range stoppingWays {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unix"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = l.Close() })
+			l := unixListener(t)
 			var asked, then atomic.Int64
 			on(t, l, func(w http.ResponseWriter, r *http.Request) {
 				if asked.Add(1) == then.Load() {

@@ -28,12 +28,22 @@ export class Execution {
     return new Execution(request, params);
   }
 
-  /** The same for a call of a handle, whose host is that of the request. */
-  static async invoking(request, handle, method, args) {
+  /** The same for a call of a handle, whose host is that of the request; no Promise unless an argument has to be read. */
+  static invoking(request, handle, method, args) {
     const { execution, limits, trace, onLog } = request;
-    const params = given({ execution: execution ?? `x-${newName()}`, handle, method, limits, trace, args: await Promise.all(args.map(async (arg) => encodeTree(arg))) });
-    if (onLog !== undefined) params.logs = { stream: true };
-    return new Execution(request, params, "handle.invoke");
+    const make = (args) => {
+      const params = given({ execution: execution ?? `x-${newName()}`, handle, method, limits, trace, args });
+      if (onLog !== undefined) params.logs = { stream: true };
+      return new Execution(request, params, "handle.invoke");
+    };
+    const trees = args.map((arg) => {
+      try {
+        return encodeTree(arg);
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    });
+    return trees.some((tree) => tree instanceof Promise) ? Promise.all(trees).then(make) : make(trees);
   }
 
   constructor(request, params, method = "execute") {

@@ -67,16 +67,17 @@ export class RemoteExecutor {
 
   // Whoever answered the program's calls answers those of its functions.
   #retain(session, { providers, fetch, onLog, onState }, told) {
-    const call = async (inTurn, id, method, args, options) => {
+    const call = async (id, method, args, options) => {
       const request = { providers, fetch, onLog, onState, ...options };
       if (request.signal?.aborted) throw cancelled(request.signal);
-      return inTurn(Execution.invoking(request, id, method, args), (execution) => {
-        if (this.#closing.signal.aborted) throw closed();
-        if (session.ended) throw new ExecutorError("handle_unknown", "its session has ended");
-        return this.#await(session, execution, anyOf(request.signal, this.#closing.signal), (outcome) => {
-          kept.learn(outcome.retained);
-          return settle(outcome, () => kept);
-        });
+      const leave = anyOf(request.signal, this.#closing.signal);
+      let execution = Execution.invoking(request, id, method, args);
+      if (execution instanceof Promise) execution = await unless(leave, execution); // others leave in the order of their calls
+      if (this.#closing.signal.aborted) throw closed();
+      if (session.ended) throw new ExecutorError("handle_unknown", "its session has ended");
+      return this.#await(session, execution, leave, (outcome) => {
+        kept.learn(outcome.retained);
+        return settle(outcome, () => kept);
       });
     };
     const kept = retain(session, (...args) => this.#tracked(call(...args)), told);

@@ -10,10 +10,10 @@ const held = new WeakMap();
 const forgotten = new FinalizationRegistry((release) => release());
 
 /**
- * The handles of one retained program, whose session stays for them. call(inTurn, id, method, args, options) resolves to the
- * settled outcome of a call, which it sends by inTurn(made, send). Gives what users get to see of it, reader() → the maker of
- * the objects of one value, and learn(told), which takes what an outcome says: how long the program stays at most, or by its
- * silence that it has ended.
+ * The handles of one retained program, whose session stays for them. call(id, method, args, options) sends a call before it
+ * returns, unless an argument has to be read first, and resolves to its settled outcome. Gives what users get to see of it,
+ * reader() → the maker of the objects of one value, and learn(told), which takes what an outcome says: how long the program
+ * stays at most, or by its silence that it has ended.
  */
 export function retain(session, call, told) {
   const live = new Set(); // ids
@@ -21,13 +21,11 @@ export function retain(session, call, told) {
   const unwanted = new Set(); // ids to give up after them
   let gone = []; // ids to tell the service of
   let timer;
-  let turn; // after which the next call leaves
 
   const { id: all, idleMs, ttlMs } = told;
   let until = Date.now() + ttlMs; // when it ends at the latest
   const learn = (news) => (news ? (until = Date.now() + news.ttlMs) : live.clear());
-  const retained = disposable({ id: all, idleMs, ttlMs }, async () => {
-    await turn;
+  const retained = disposable({ id: all, idleMs, ttlMs }, () => {
     gone = [all];
     tell();
     end();
@@ -61,20 +59,12 @@ export function retain(session, call, told) {
     else if (live.delete(id) && gone.push(id) === 1) queueMicrotask(tell);
   }
 
-  // Calls leave in the order in which they were made, whatever their arguments take, and before what is released after them.
-  async function inTurn(made, send) {
-    const before = turn;
-    const sent = made.finally(() => before).then((request) => [send(request)]); // not what comes of it
-    turn = sent.catch(() => {});
-    return (await sent)[0];
-  }
-
   async function invoke(id, method, args, options) {
     if (unwanted.has(id)) throw new ExecutorError("handle_unknown", "it was disposed of");
     calls.set(id, (calls.get(id) ?? 0) + 1);
     clearTimeout(timer);
     try {
-      return await call(inTurn, id, method, args, options);
+      return await call(id, method, args, options);
     } finally {
       const left = calls.get(id) - 1;
       if (left > 0) calls.set(id, left);

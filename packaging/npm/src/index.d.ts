@@ -170,9 +170,10 @@ export interface Execution<T = unknown> {
 
 /**
  * A program that is kept for the functions, iterators and streams in its value. Those are asynchronous here, and each has a
- * dispose method, but for streams, which are given up by cancel. The program ends once all were given up, after idleMs without
- * a call, ttlMs after it settled, or with its session; later calls reject with handle_unknown, or with draining once the executor
- * was closed.
+ * dispose method, but for streams, which are given up by cancel. Calls begin in the order in which they were made, but for those
+ * with a Blob, Request or Response among the arguments, which has to be read first. The program ends once all were given up,
+ * after idleMs without a call, ttlMs after it settled, or with its session; later calls reject with handle_unknown, or with
+ * draining once the executor was closed.
  */
 export interface Retained {
   readonly id: string;

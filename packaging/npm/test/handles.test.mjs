@@ -106,6 +106,20 @@ test("calls begin in the order in which they were made, and before what is relea
   }
 });
 
+test("an argument that has to be read holds nobody up, and a handle among them may be disposed of", async () => {
+  const { value: v, retained } = await keep("return { f: (x) => typeof x, g: () => 1 }");
+  const leave = new AbortController();
+  const never = executor.invoke(v.f, [new Response(new ReadableStream({}))], { signal: leave.signal });
+  assert.equal(await v.g(), 1);
+  leave.abort();
+  await fails(never, "cancelled");
+  const call = v.f(v.g);
+  v.g.dispose();
+  assert.equal(await call, "function");
+  retained.dispose();
+  await fails(v.f(1), "handle_unknown");
+});
+
 test("a call with a signal that is aborted already is not sent, and what is disposed of is not called", async () => {
   const { value: f, retained } = await keep("let n = 0; return async () => { await new Promise((r) => setTimeout(r, 20)); return ++n }");
   await fails(executor.invoke(f, [], { signal: AbortSignal.abort() }), "cancelled");

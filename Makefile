@@ -45,10 +45,10 @@ test: build build-faulty ## run every test: test-go, test-race and test-js, whic
 	@$(MAKE) --no-print-directory --keep-going -j1 test-go test-race test-js
 
 test-go: build build-faulty ## run the tests in Go, and measure what they reach (bin/coverage.out)
-	$(GO) test -timeout 20m -coverprofile=bin/coverage.out ./...
+	.ci/twice $(GO) test -timeout 20m -coverprofile=bin/coverage.out ./...
 
 test-race: build build-faulty ## run those of what runs at once with the race detector, and repeat less
-	$(GO) test -timeout 20m -race -short $$($(GO) list ./ipc/... ./daemon/... | grep -vE '/(e2e|codemode)') ./sandbox/v8 ./sandbox # e2e drives binaries without the detector, codemode has no goroutines
+	.ci/twice $(GO) test -timeout 20m -race -short $$($(GO) list ./ipc/... ./daemon/... | grep -vE '/(e2e|codemode)') ./sandbox/v8 ./sandbox # e2e drives binaries without the detector, codemode has no goroutines
 
 test-js: build ## run the tests of packaging/npm on Node, Deno, Bun, workerd and, where there is one, Chromium (2 minutes)
 	cd packaging/npm && npm test --silent

@@ -29,7 +29,7 @@ export class RemoteExecutor {
   #session;
   #connecting;
   #sessions = new Set(); // all that have not ended
-  #running = new Set(); // calls of execute
+  #running = new Map(); // by the promise of a call what has it leave: Node warns of a signal that many listen to
   #closing = new AbortController();
   #wasConnected = false;
 
@@ -48,7 +48,7 @@ export class RemoteExecutor {
     if (typeof request.code !== "string") throw new ExecutorError("invalid_code", "code must be a string", { field: "code" });
     if (this.#closing.signal.aborted) throw closed();
     if (request.signal?.aborted) throw cancelled(request.signal);
-    return this.#tracked(this.#execute(request));
+    return this.#tracked(request.signal, (leave) => this.#execute(request, leave));
   }
 
   /** Calls a function that a retained program left, as calling it does, with options and all that came of it. */
@@ -56,21 +56,22 @@ export class RemoteExecutor {
     return invokeHeld(object, args, known(options, invocationNames, "option"));
   }
 
-  async #tracked(run) {
-    this.#running.add(run);
+  // run(leave) is told by the signal leave that its caller or this executor gives it up.
+  async #tracked(signal, run) {
+    const leaving = new AbortController();
+    const running = run(anyOf(signal, leaving.signal));
+    this.#running.set(running, leaving);
     try {
-      return await run;
+      return await running;
     } finally {
-      this.#running.delete(run);
+      this.#running.delete(running);
     }
   }
 
   // Whoever answered the program's calls answers those of its functions.
   #retain(session, { providers, fetch, onLog, onState }, told) {
-    const call = async (id, method, args, options) => {
-      const request = { providers, fetch, onLog, onState, ...options };
+    const call = async (leave, request, id, method, args) => {
       if (request.signal?.aborted) throw cancelled(request.signal);
-      const leave = anyOf(request.signal, this.#closing.signal);
       let execution = Execution.invoking(request, id, method, args);
       if (execution instanceof Promise) execution = await unless(leave, execution); // others leave in the order of their calls
       if (this.#closing.signal.aborted) throw closed();
@@ -80,13 +81,15 @@ export class RemoteExecutor {
         return settle(outcome, () => kept);
       });
     };
-    const kept = retain(session, (...args) => this.#tracked(call(...args)), told);
+    const kept = retain(session, (id, method, args, options) => {
+      const request = { providers, fetch, onLog, onState, ...options };
+      return this.#tracked(request.signal, (leave) => call(leave, request, id, method, args));
+    }, told);
     return kept;
   }
 
-  async #execute(request) {
+  async #execute(request, leave) {
     const execution = await Execution.of(request);
-    const leave = anyOf(request.signal, this.#closing.signal);
     const until = Date.now() + this.#settings.connectTimeoutMs;
     for (let attempt = 0; ; attempt++) {
       const session = await unless(leave, this.#connected());
@@ -136,8 +139,10 @@ export class RemoteExecutor {
 
   /** Cancels what runs, waits for it, and ends the connection. Nothing can be executed afterwards. */
   async close() {
-    this.#closing.abort(new ExecutorError("cancelled", "the executor was closed"));
-    await Promise.allSettled(this.#running);
+    const reason = new ExecutorError("cancelled", "the executor was closed");
+    this.#closing.abort(reason);
+    for (const leaving of this.#running.values()) leaving.abort(reason);
+    await Promise.allSettled(this.#running.keys());
     for (const session of this.#sessions) session.close();
     await Promise.all([...this.#sessions].map((session) => session.gone));
   }

@@ -55,8 +55,9 @@ export function retain(session, call, told) {
 
   // Handles of one turn leave together, those that are being called after their calls.
   function release(id) {
-    if (calls.has(id)) unwanted.add(id);
-    else if (live.delete(id) && gone.push(id) === 1) queueMicrotask(tell);
+    if (calls.has(id)) return unwanted.add(id);
+    unwanted.delete(id);
+    if (live.delete(id) && gone.push(id) === 1) queueMicrotask(tell);
   }
 
   async function invoke(id, method, args, options) {

@@ -57,6 +57,20 @@ test("V1 V3: tools get positional arguments, bytes as bytes", async () => {
   assert.deepEqual(value, [undefined, 5]);
 });
 
+test("many at once, by one signal too, are nothing that the runtime warns of", async () => {
+  const warnings = [];
+  const note = (warning) => warnings.push(String(warning));
+  process.on("warning", note);
+  const { signal } = new AbortController();
+  const { value: same, retained } = await run("() => (i) => i", { retain: {} });
+  const all = Array.from({ length: 24 }, (_, i) => executor.invoke(same, [i], i % 2 ? { signal } : {}));
+  assert.deepEqual((await Promise.all(all)).map(({ value }) => value), all.map((_, i) => i));
+  retained.dispose();
+  await new Promise(setImmediate); // warnings come a turn later
+  process.off("warning", note);
+  assert.deepEqual(warnings, []);
+});
+
 test("a provider that is a function answers for every name", async () => {
   const { value } = await run("await any.thing(1)", { providers: { any: (path, args, { execution, call }) => [path, args, typeof execution, call] } });
   assert.deepEqual(value, [["thing"], [1], "string", 1]);

@@ -144,7 +144,7 @@ func TestInvocationsKeepState(t *testing.T) {
 
 func TestInvocationsEndByThemselves(t *testing.T) {
 	p := ready(t, testbin.Worker(t))
-	p.keep(6, `return { fail: () => { throw new TypeError('no') }, good: () => 1, bad: () => Symbol(), more: () => [() => 'inner'], big: () => 'x'.repeat(5000), lazy: () => { tools.echo(1); return 1 } }`, job{})
+	p.keep(6, `return { fail: () => { throw new TypeError('no') }, good: () => 1, bad: () => Symbol(), more: () => [() => 'inner'], big: () => 'x'.repeat(5000), lazy: () => { tools.echo(1); (async () => { await tools.echo(2) })(); return 1 } }`, job{})
 	for _, c := range []struct {
 		handle uint64
 		want   protocol.Type
@@ -157,8 +157,9 @@ func TestInvocationsEndByThemselves(t *testing.T) {
 			t.Errorf("no word of the call that nobody awaited: %q", e.logs)
 		}
 	}
-	if e := p.call(4, "[]", job{}); e.value != `[{"@handle":"R.7"}]` || e.result.Handles != 7 {
-		t.Errorf("a function in the value of an invocation: %s, %+v", e.value, e.result)
+	// Nor does the next one hear of what the calls before left behind.
+	if e := p.call(4, "[]", job{}); e.value != `[{"@handle":"R.7"}]` || e.result.Handles != 7 || len(e.logs) != 0 {
+		t.Errorf("a function in the value of an invocation: %s, %+v, %q", e.value, e.result, e.logs)
 	}
 	if e := p.call(7, "[]", job{}); e.value != `"inner"` {
 		t.Errorf("got %s, %v", e.value, e.err)

@@ -64,6 +64,7 @@ struct PendingCall {
   v8::Global<v8::Promise::Resolver> resolver;
   std::string tool, file;
   int line = 0, column = 0;
+  bool hushed = false;
 };
 
 // Handle is what the host of a retained execution holds: a function with the object that it was a property of, or what
@@ -215,6 +216,9 @@ v8::MaybeLocal<v8::Function> CompileCommonJS(v8::Isolate* iso, v8::Local<v8::Con
 v8::MaybeLocal<v8::Value> RunCommonJS(ex_isolate* s, v8::Local<v8::Context> c, int index);
 void InitImportMeta(v8::Local<v8::Context> c, v8::Local<v8::Module> m, v8::Local<v8::Object> meta);
 void PromiseRejected(v8::PromiseRejectMessage m);
+
+// Hush has nothing said of promises that are rejected with this reason, should nobody handle them.
+void Hush(v8::Isolate* iso, v8::Local<v8::Context> c, v8::Local<v8::Value> reason);
 
 // NativeFunction is one function that the library may call.
 struct NativeFunction {

@@ -312,9 +312,7 @@ v8::Local<v8::Value> Rejection(ex_isolate* s, v8::Local<v8::Context> c, const Pe
 
 void ex_hush(ex_isolate* s, uint64_t id) {
   auto it = s->calls.find(id);
-  if (it == s->calls.end()) return;
-  Scope scope(s);
-  it->second.resolver.Get(s->iso)->GetPromise()->MarkAsHandled();
+  if (it != s->calls.end()) it->second.hushed = true;
 }
 
 ex_error ex_resolve(ex_isolate* s, uint64_t id, int ok, ex_view text) {
@@ -334,7 +332,9 @@ ex_error ex_resolve(ex_isolate* s, uint64_t id, int ok, ex_view text) {
   } else if (ok) {
     (void)r->Resolve(scope.context, v);
   } else {
-    (void)r->Reject(scope.context, Rejection(s, scope.context, call, v));
+    v8::Local<v8::Value> reason = Rejection(s, scope.context, call, v);
+    if (call.hushed) Hush(s->iso, scope.context, reason);
+    (void)r->Reject(scope.context, reason);
   }
   return ex_error{};
 }

@@ -184,15 +184,33 @@ ex_error Caught(ex_isolate* s, Local<v8::Context> c, v8::TryCatch& tc, int kind)
   return Describe(s, c, thrown, m, kind);
 }
 
+namespace {
+
+Local<v8::Private> Hushed(v8::Isolate* iso) { return v8::Private::ForApi(iso, Str(iso, "executor hushed")); }
+
+bool IsHushed(v8::Isolate* iso, Local<v8::Context> c, Local<Value> reason) {
+  return reason->IsObject() && reason.As<v8::Object>()->HasPrivate(c, Hushed(iso)).FromMaybe(false);
+}
+
+}  // namespace
+
+void Hush(v8::Isolate* iso, Local<v8::Context> c, Local<Value> reason) {
+  if (reason->IsObject()) (void)reason.As<v8::Object>()->SetPrivate(c, Hushed(iso), v8::True(iso));
+}
+
 void PromiseRejected(v8::PromiseRejectMessage m) {
   v8::Isolate* iso = v8::Isolate::GetCurrent();
   ex_isolate* s = Self(iso);
-  if (s == nullptr) return;
-  if (m.GetEvent() == v8::kPromiseRejectWithNoHandler && !s->context.IsEmpty()) Amend(s, s->context.Get(iso), m.GetValue());
-  if (m.GetEvent() == v8::kPromiseRejectWithNoHandler && s->rejected.size() >= kMaxTracked) {
-    s->rejected_more = true;
-  } else if (m.GetEvent() == v8::kPromiseRejectWithNoHandler) {
-    s->rejected.push_back({v8::Global<v8::Promise>(iso, m.GetPromise()), v8::Global<Value>(iso, m.GetValue()), ex_task(s)});
+  if (s == nullptr || s->context.IsEmpty()) return;
+  Local<v8::Context> c = s->context.Get(iso);
+  if (m.GetEvent() == v8::kPromiseRejectWithNoHandler) {
+    Amend(s, c, m.GetValue());
+    if (IsHushed(iso, c, m.GetValue())) return;
+    if (s->rejected.size() >= kMaxTracked) {
+      s->rejected_more = true;
+    } else {
+      s->rejected.push_back({v8::Global<v8::Promise>(iso, m.GetPromise()), v8::Global<Value>(iso, m.GetValue()), ex_task(s)});
+    }
   } else if (m.GetEvent() == v8::kPromiseHandlerAddedAfterReject) {
     for (auto it = s->rejected.begin(); it != s->rejected.end(); ++it) {
       if (it->promise == m.GetPromise()) {
@@ -200,6 +218,7 @@ void PromiseRejected(v8::PromiseRejectMessage m) {
         return;
       }
     }
+    if (IsHushed(iso, c, m.GetPromise()->Result())) return;
     if (s->handled_late.size() < kMaxTracked) s->handled_late.emplace_back(iso, m.GetPromise());
   }
 }

@@ -13,7 +13,8 @@ func poolConfig(s *settings.Settings, log *slog.Logger) (pool.Config, error) {
 	c := pool.Defaults()
 	c.Workers, c.Spares, c.Queue, c.QueuePerIdentity, c.QueueTimeout = s.Workers, s.Spares, s.Queue, s.QueueShare, s.QueueTimeout
 	c.Retained, c.RetainedPerIdentity, c.RetainIdle, c.RetainLifetime = s.Retained, s.RetainedShare, s.RetainIdle, s.RetainLifetime
-	c.WorkerMaxExecutions, c.WorkerMaxAge, c.HeartbeatTimeout = s.WorkerRuns, s.WorkerMaxAge, s.HeartbeatTimeout
+	c.WorkerMaxExecutions, c.WorkerMaxAge = s.WorkerRuns, s.WorkerMaxAge
+	c.SpawnTimeout, c.HeartbeatTimeout = s.WorkerStart, s.HeartbeatTimeout
 	c.Limits, c.MaxLimits = s.Default.Protocol(), s.Max.Protocol()
 	c.RequireLayers, c.Logger = s.RequireLayers, log
 	var err error

@@ -63,13 +63,13 @@ func TestEgressSettings(t *testing.T) {
 
 func TestSettingsReachTheParts(t *testing.T) {
 	s := load(t, "--workers=7", "--queue=3", "--default-cpu=20ms", "--max-tool-calls=9", "--max-heap=300", "--worker-max-age=2h",
-		"--heartbeat-timeout=7s", "--retained-executions=7", "--retain-idle=9s", "--retain-lifetime=10s", "--max-sessions=5", "--allow-uid=5,6", "--drain-grace=3s")
+		"--heartbeat-timeout=7s", "--worker-start-timeout=8s", "--retained-executions=7", "--retain-idle=9s", "--retain-lifetime=10s", "--max-sessions=5", "--allow-uid=5,6", "--drain-grace=3s")
 	p, err := poolConfig(&s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Workers != 7 || p.Queue != 3 || p.QueuePerIdentity != 3 || p.Limits.CPUMs != 20 || p.MaxLimits.HeapMiB != 300 ||
-		p.MaxLimits.ToolCalls != 9 || p.Limits.ToolCalls != 9 || p.WorkerMaxAge != 2*time.Hour || p.HeartbeatTimeout != 7*time.Second ||
+		p.MaxLimits.ToolCalls != 9 || p.Limits.ToolCalls != 9 || p.WorkerMaxAge != 2*time.Hour || p.HeartbeatTimeout != 7*time.Second || p.SpawnTimeout != 8*time.Second ||
 		p.Retained != 7 || p.RetainedPerIdentity != 4 || p.RetainIdle != 9*time.Second || p.RetainLifetime != 10*time.Second {
 		t.Errorf("the pool gets %+v", p)
 	}

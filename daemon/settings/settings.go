@@ -54,6 +54,7 @@ type Settings struct {
 	RequireLayers    []string      `name:"require-layers" env:"EXECUTORD_REQUIRE_LAYERS" group:"workers" bounds:"0..32" sep:"," auto:"none; what is missing is logged" placeholder:"LAYER" help:"Layers of isolation without which no worker is used, as seccomp or network-namespace; the status lists those in force"`
 	WorkerRuns       int           `name:"worker-max-executions" env:"EXECUTORD_WORKER_MAX_EXECUTIONS" group:"workers" bounds:"1..1073741824" unit:"programs" default:"1000" reload:"" help:"A worker process is replaced after so many; 1 is a fresh process for each"`
 	WorkerMaxAge     time.Duration `name:"worker-max-age" env:"EXECUTORD_WORKER_MAX_AGE" group:"workers" bounds:"1s..8760h" unit:"duration" default:"1h" reload:"" help:"And at this age, give or take a tenth"`
+	WorkerStart      time.Duration `name:"worker-start-timeout" env:"EXECUTORD_WORKER_START_TIMEOUT" group:"workers" bounds:"1s..10m" unit:"duration" default:"10s" help:"A worker process that is not ready after so long, from its start or from a program's end, is replaced; a slow machine needs more"`
 	HeartbeatTimeout time.Duration `name:"heartbeat-timeout" env:"EXECUTORD_HEARTBEAT_TIMEOUT" group:"workers" bounds:"1s..10m" unit:"duration" default:"5s" reload:"" help:"A worker process that is silent for so long is ended"`
 
 	Queue        int           `name:"queue" env:"EXECUTORD_QUEUE" group:"queue" bounds:"0..1048576" unit:"requests" auto:"four for each of --workers" reload:"" help:"Requests that wait while all workers are busy; more are refused at once"`

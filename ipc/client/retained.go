@@ -158,7 +158,7 @@ func (s *session) learn(x *execution, told *protocol.Retained) {
 	k := x.of
 	if told == nil {
 		if k != nil {
-			s.drop(k, "a call ended it, or its time was over meanwhile")
+			s.drop(k, "a call ended it, or its time or its session was over meanwhile")
 		}
 		return
 	}

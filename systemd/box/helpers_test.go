@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 // prepare makes the users, and gives workers time where there is little of it.
 func prepare() error {
 	if os.Getenv("BOX") == "qemu" {
-		const dir = "/run/systemd/system/executord.service.d"
+		const dir = "/run/systemd/system/service.d" // of every service: those of ours go with the package
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -261,13 +261,19 @@ func fresh(t *testing.T) {
 // next. The service is stopped, its sockets listen.
 func installed(t *testing.T) {
 	t.Helper()
+	present(t)
+	run(t, "systemctl", "stop", "executord.service")
+	_, _ = try(t, "systemctl", "reset-failed", "execut*")
+	run(t, "systemctl", "start", "executord.socket", "executord-admin.socket")
+}
+
+// present installs the package where it is not.
+func present(t *testing.T) {
+	t.Helper()
 	if packageState(t) != "installed" {
 		purge(t)
 		install(t, deb)
 	}
-	run(t, "systemctl", "stop", "executord.service")
-	_, _ = try(t, "systemctl", "reset-failed", "execut*")
-	run(t, "systemctl", "start", "executord.socket", "executord-admin.socket")
 }
 
 // install installs a deb, over what is there.

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/executord/executord/daemon/admin"
 	"github.com/executord/executord/ipc/client"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
@@ -51,6 +52,7 @@ func workers(t *testing.T) []string {
 // units has the service installed and stopped, its units changed by these additions until the test ends: unit, text, …
 func units(t *testing.T, additions ...string) {
 	t.Helper()
+	present(t) // which begins by taking away what was added
 	for i := 0; i < len(additions); i += 2 {
 		dropIn(t, additions[i], additions[i+1])
 	}
@@ -707,7 +709,7 @@ func TestManyWorkerStarts(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 3 {
 		callers.Go(func() {
-			for range starts / 3 {
+			for range starts/3 + 1 {
 				o, err := c.Execute(context.Background(), program("1"))
 				if err == nil {
 					err = o.Err()
@@ -720,7 +722,15 @@ func TestManyWorkerStarts(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	t.Logf("%d processes, each for one execution, in %v", starts, time.Since(begin))
+	var status admin.Status
+	if err := json.Unmarshal([]byte(operate(t, "/v1/status")), &status); err != nil {
+		t.Fatal(err)
+	}
+	started := status.Totals.WorkersStarted
+	t.Logf("%d processes, each for one execution at most, in %v", started, time.Since(begin))
+	if int(started) < starts {
+		t.Errorf("%d processes were started for %d executions", started, starts)
+	}
 	eventually(t, "only the pool's workers are left", func() bool { return len(workers(t)) <= 8 })
 	if out := sh(t, "systemctl --failed --plain --no-legend"); out != "" {
 		t.Error(out)

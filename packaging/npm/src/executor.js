@@ -46,8 +46,6 @@ export class RemoteExecutor {
   async execute(asked) {
     const request = known(asked, requestNames, "field");
     if (typeof request.code !== "string") throw new ExecutorError("invalid_code", "code must be a string", { field: "code" });
-    if (this.#closing.signal.aborted) throw closed();
-    if (request.signal?.aborted) throw cancelled(request.signal);
     return this.#tracked(request.signal, (leave) => this.#execute(request, leave));
   }
 
@@ -58,6 +56,8 @@ export class RemoteExecutor {
 
   // run(leave) is told by the signal leave that its caller or this executor gives it up.
   async #tracked(signal, run) {
+    if (this.#closing.signal.aborted) throw closed();
+    if (signal?.aborted) throw cancelled(signal);
     const leaving = new AbortController();
     const running = run(anyOf(signal, leaving.signal));
     this.#running.set(running, leaving);
@@ -71,7 +71,6 @@ export class RemoteExecutor {
   // Whoever answered the program's calls answers those of its functions.
   #retain(session, { providers, fetch, onLog, onState }, told) {
     const call = async (leave, request, id, method, args) => {
-      if (request.signal?.aborted) throw cancelled(request.signal);
       let execution = Execution.invoking(request, id, method, args);
       if (execution instanceof Promise) execution = await unless(leave, execution); // others leave in the order of their calls
       if (this.#closing.signal.aborted) throw closed();

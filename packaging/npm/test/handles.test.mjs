@@ -120,6 +120,13 @@ test("an argument that has to be read holds nobody up, and a handle among them m
   await fails(v.f(1), "handle_unknown");
 });
 
+test("after close a call does not wait for an argument that has to be read", async () => {
+  const other = new RemoteExecutor({ url: daemon.url });
+  const { value: f } = await other.execute({ code: "return (x) => typeof x", retain: true });
+  await other.close();
+  await fails(f(new Response(new ReadableStream({}))), "draining");
+});
+
 test("a call with a signal that is aborted already is not sent, and what is disposed of is not called", async () => {
   const { value: f, retained } = await keep("let n = 0; return async () => { await new Promise((r) => setTimeout(r, 20)); return ++n }");
   await fails(executor.invoke(f, [], { signal: AbortSignal.abort() }), "cancelled");

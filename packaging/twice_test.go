@@ -25,6 +25,7 @@ func TestFailedOnce(t *testing.T) {
 		"race":           {"WARNING: DATA RACE\n" + failed, "go test ./...", 0, 1, "", "--- FAIL: TestB"},
 		"panic":          {"panic: oh\n" + failed, "go test ./...", 0, 1, "", "panic: oh"},
 		"counterexample": {"    a_test.go:9: [rapid] failed after 3 tests\n" + failed, "go test ./...", 0, 1, "", "[rapid] failed"},
+		"another":        {"    a_test.go:9: [rapid] flaky test, can not reproduce a failure\n" + failed, "go test ./...", 0, 1, "", "[rapid] flaky"},
 		"no test":        {failed + "FAIL\tgithub.com/x/w [build failed]\n", "go test ./...", 0, 1, "", "build failed"},
 		"nothing said":   {"oh\n", "go test ./...", 0, 1, "", "oh"},
 		"many":           {strings.Repeat("--- FAIL: TestC (0.10s)\n", 6) + "FAIL\tgithub.com/x/y\t0.2s\n", "go test ./...", 0, 1, "", "--- FAIL: TestC"},

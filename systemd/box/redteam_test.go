@@ -52,7 +52,8 @@ func TestRedTeam(t *testing.T) {
 	t.Logf("%d attempts\n%s", len(testbin.Attempts), &listed)
 }
 
-// allowed is what a unit lets a process do to itself: see the empty folder, be one of its few tasks, have itself traced by nobody, confine itself.
+// allowed is what a unit lets a process do to itself: see the empty folder, be one of its few tasks, have itself traced by nobody,
+// confine itself.
 // A signal to a thread, which a process needs to end as it should, reaches siblings as far as no PID namespace is around it:
 // systemd makes them from 257 on. The worker's own filter lets it pass to the worker alone.
 var allowed = []string{"open-read /", "fork ", "dumpable ", "landlock ", "tgkill sibling"}

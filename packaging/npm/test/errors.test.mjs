@@ -31,12 +31,14 @@ test("an error is told by its type", () => {
 // resumed is a link whose connection broke, and whom the service answers with an error of that type when it comes again. The
 // attempts are counted.
 async function resumed({ type, code }) {
-  const refused = { attempts: 0, ended: false };
+  let attempts = 0;
   let first;
+  let tell; // of the first of two: the end, or a second attempt; a third may follow at once
+  const told = new Promise((resolve) => (tell = (ended) => resolve({ type, attempts, ended })));
   const link = linkOf(async () => {
     const channel = { hold() {}, close() {}, send };
     first ??= channel;
-    if (channel !== first) refused.attempts++;
+    if (channel !== first && ++attempts === 2) tell(false);
     return channel;
 
     function send() {
@@ -46,11 +48,10 @@ async function resumed({ type, code }) {
       queueMicrotask(() => channel.onMessage(JSON.stringify({ jsonrpc: "2.0", id: 0, ...answer })));
     }
   }, {});
-  link.onEnd = () => (refused.ended = true);
+  link.onEnd = () => tell(true);
   await link.start(new AbortController().signal);
   first.onClose(1006, "");
-  while (!link.ended && refused.attempts < 2) await new Promise((resolve) => setTimeout(resolve, 5));
-  const told = { type, ...refused };
+  await told;
   link.close();
   return told;
 }

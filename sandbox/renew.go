@@ -60,9 +60,9 @@ func (s *server) renew(used *v8.Isolate) {
 	s.renewal.start()
 	s.lookout.arm(tick)
 	s.memory.lift()
-	err := s.restore()
+	err := used.Close() // first: its memory becomes the next one's (sandbox/v8/pages.cc)
 	if err == nil {
-		err = used.Close()
+		err = s.restore()
 	}
 	if err == nil && s.spoilt.Swap(false) {
 		old := s.analyzer // closed last: an isolate has to live at all times

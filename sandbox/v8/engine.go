@@ -2,7 +2,7 @@ package v8
 
 // #cgo CXXFLAGS: -std=c++20 -O2 -fno-rtti -fno-strict-aliasing -fno-omit-frame-pointer -fPIC -Wall -Wno-unused-function -Wno-unused-result -I${SRCDIR}/include -DV8_COMPRESS_POINTERS -DV8_31BIT_SMIS_ON_64BIT_ARCH -DV8_ENABLE_SANDBOX
 // #cgo CFLAGS: -O2 -fno-omit-frame-pointer -Wall
-// #cgo LDFLAGS: -static-libstdc++ -static-libgcc
+// #cgo LDFLAGS: -static-libstdc++ -static-libgcc -Wl,--wrap=mmap64 -Wl,--wrap=munmap -Wl,--wrap=mprotect -Wl,--wrap=madvise
 // #include <stdlib.h>
 // #include "engine.h"
 import "C"
@@ -87,6 +87,15 @@ func VersionTag() uint64 { return uint64(C.ex_version_tag()) }
 func Background() (begun uint64, busy bool) {
 	begun = uint64(C.ex_background_begun()) // first: what begins meanwhile is seen the next time
 	return begun, C.ex_background_busy() != 0
+}
+
+// pages is memory that waits for the next isolate: its bytes, those of them that are not zero, which none may be, and how often
+// the kernel was asked to change mappings. It takes reading all of it.
+type pages struct{ kept, dirty, asked int }
+
+func readPages() pages {
+	p := C.ex_pages_read()
+	return pages{int(p.kept), int(p.dirty), int(p.asked)}
 }
 
 // MakeSnapshot evaluates the library and then the warm-up script in a fresh context and returns that state as a

@@ -43,6 +43,10 @@ typedef struct {
   int allow_eval, allow_wasm;
 } ex_options;
 
+// Memory that waits for the next isolate: its bytes, those of them that are not zero, which none may be, and how often the
+// kernel was asked to change mappings.
+typedef struct { uint64_t kept, dirty, asked; } ex_pages;
+
 typedef struct {
   uint64_t heap_used, heap_peak, heap_limit, buffers_used;
   int memory_hit, buffer_denied;
@@ -95,6 +99,7 @@ void ex_stats_read(ex_isolate*, ex_stats*);
 uint64_t ex_heap_sample(ex_isolate*);
 int ex_background_busy(void);
 uint64_t ex_background_begun(void);
+ex_pages ex_pages_read(void);
 void ex_buf_free(ex_buf);
 void ex_error_free(ex_error*);
 #ifdef __cplusplus

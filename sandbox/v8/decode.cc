@@ -9,6 +9,7 @@
 
 #include "base64.h"
 #include "isolate.h"
+#include "plain.h"
 
 namespace executord {
 namespace {
@@ -116,15 +117,11 @@ class Decoder {
     if (!Want('"')) return false;
     const char* from = p_;
     *escaped = false;
-    while (p_ < end_ && *p_ != '"') {
-      if (static_cast<unsigned char>(*p_) < 0x20) return Fault(kMalformed);
-      if (*p_ == '\\') {
-        *escaped = true;
-        if (++p_ == end_) break;
-      }
-      p_++;
+    while ((p_ += PlainRun<false>(p_, end_ - p_)) < end_ && *p_ == '\\') {
+      *escaped = true;
+      p_ += std::min<ptrdiff_t>(2, end_ - p_);
     }
-    if (p_ >= end_) return Fault(kMalformed);
+    if (p_ == end_ || *p_ != '"') return Fault(kMalformed);
     *raw = {from, static_cast<size_t>(p_++ - from)};
     return true;
   }

@@ -6,6 +6,7 @@
 
 #include "base64.h"
 #include "isolate.h"
+#include "plain.h"
 
 namespace executord {
 namespace {
@@ -155,11 +156,10 @@ class Encoder {
 
   void WriteOneByte(const uint8_t* p, size_t n) {
     out_ += '"';
-    size_t from = 0;
-    for (size_t i = 0; i < n; i++) {
-      if (p[i] >= 0x20 && p[i] < 0x80 && p[i] != '"' && p[i] != '\\') continue;
-      out_.append(reinterpret_cast<const char*>(p + from), i - from);
-      from = i + 1;
+    for (size_t i = 0;; i++) {
+      size_t plain = PlainRun<true>(p + i, n - i);
+      out_.append(reinterpret_cast<const char*>(p + i), plain);
+      if ((i += plain) == n) break;
       if (p[i] >= 0x80) {
         out_ += static_cast<char>(0xc0 | p[i] >> 6);
         out_ += static_cast<char>(0x80 | (p[i] & 0x3f));
@@ -167,7 +167,6 @@ class Encoder {
         Escape(p[i]);
       }
     }
-    out_.append(reinterpret_cast<const char*>(p + from), n - from);
     out_ += '"';
   }
 

@@ -29,6 +29,8 @@ const (
 	eagerBytes = 4 << 20
 	// keepBytes is the largest write buffer that is kept for the next frames.
 	keepBytes = 256 << 10
+	// burst is how soon after a sender's own write another message is left to the writer, which gathers what comes.
+	burst = 20 * time.Microsecond
 )
 
 // Errors of Send.
@@ -71,6 +73,7 @@ type Conn struct {
 	queue   []byte    // frames that nobody has taken to write
 	spare   []byte    // the next queue
 	writing bool      // somebody has frames that the queue no longer has
+	wrote   time.Time // when a sender last wrote
 	waiting bool      // what Unwritten heard last
 	err     error     // why nothing can be sent any more
 }
@@ -113,7 +116,7 @@ func (noLock) Lock()   {}
 func (noLock) Unlock() {}
 
 // Send writes m as far as the socket takes it at once, and leaves the rest to the writer. Log lines are always left to
-// it, for many come at a time; a large payload is written before Send returns, to save a copy. When too much waits Send
+// it, for many come at a time, and so is what follows another message at once; a large payload is written before Send returns, to save a copy. When too much waits Send
 // blocks until the writer took it. It fails with ErrTooLarge (the channel stays usable), or with the reason why the
 // channel no longer sends. Nil does not mean that the message arrived, nor even that it was written.
 func (c *Conn) Send(m Message) error { return c.send(m, true) }
@@ -147,12 +150,22 @@ func (c *Conn) send(m Message, wait bool) error {
 	}
 	c.queue = frames
 	c.tell()
-	if _, many := m.(Log); many || c.writing || c.once == nil {
+	if _, many := m.(Log); many || c.writing || c.once == nil || !c.alone() {
 		c.work.Signal()
 	} else {
 		c.writeNow()
 	}
 	return nil
+}
+
+// alone tells that a sender may write its message itself, as none came just before it. c.mu is held.
+func (c *Conn) alone() bool {
+	now := time.Now()
+	if now.Sub(c.wrote) < burst {
+		return false
+	}
+	c.wrote = now
+	return true
 }
 
 // writeDirectly writes a frame without its payload, and then that from where it is, after all that waits. c.mu is held,

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 
@@ -36,7 +35,7 @@ func Run(channel, snapshot int) error {
 	}
 	beNice()
 	gate := v8.Init(channel)
-	blob, err := readSnapshot(snapshot)
+	blob, err := mapSnapshot(snapshot)
 	if err != nil {
 		return err
 	}
@@ -104,7 +103,8 @@ func channelSocket(fd int) (*worker.Socket, error) {
 // maxSnapshot is far over what a snapshot may weigh.
 const maxSnapshot = 64 << 20
 
-func readSnapshot(fd int) ([]byte, error) {
+// mapSnapshot maps the startup snapshot, for the life of the process: workers share its memory.
+func mapSnapshot(fd int) ([]byte, error) {
 	if fd < 0 {
 		return nil, nil
 	}
@@ -113,9 +113,17 @@ func readSnapshot(fd int) ([]byte, error) {
 		return nil, errors.New("cannot read the startup snapshot: no such descriptor")
 	}
 	defer f.Close()
-	blob, err := io.ReadAll(io.NewSectionReader(f, 0, maxSnapshot))
+	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the startup snapshot: %w", err)
 	}
-	return blob, nil
+	size := min(info.Size(), maxSnapshot)
+	if size == 0 {
+		return nil, nil
+	}
+	file, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the startup snapshot: %w", os.NewSyscallError("mmap", err))
+	}
+	return file, nil
 }

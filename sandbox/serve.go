@@ -27,15 +27,16 @@ const analyzerHeap = 256 << 20
 
 // server is a worker: its channel, its isolates, and the execution under way.
 type server struct {
-	conn     *worker.Conn
-	snapshot *v8.Snapshot // nil: start plainly
-	analyzer *v8.Isolate  // also the anchor that keeps V8's shared heap alive
-	spare    *v8.Isolate
-	spareFor *hostSlot
-	restored time.Duration
-	services services
-	memory   *memory
-	thread   int32
+	conn          *worker.Conn
+	snapshot      *v8.Snapshot // nil: start plainly
+	analyzer      *v8.Isolate  // also the anchor that keeps V8's shared heap alive
+	analyzerCache []byte
+	spare         *v8.Isolate
+	spareFor      *hostSlot
+	restored      time.Duration
+	services      services
+	memory        *memory
+	thread        int32
 
 	renewal renewal
 	lookout *lookout
@@ -48,7 +49,8 @@ type server struct {
 }
 
 // Serve runs a worker on its channel over socket until the parent closes it, which ends the process. It must be called
-// on the main goroutine, pinned to its thread. snapshot is the file that MakeSnapshot made, empty to start plainly.
+// on the main goroutine, pinned to its thread. snapshot is the file that MakeSnapshot made, in memory that stays and is not
+// Go's; empty to start plainly.
 func Serve(conn *worker.Conn, socket *worker.Socket, snapshot []byte) error {
 	s := &server{conn: conn, memory: nil, thread: threadClock(), exit: os.Exit}
 	s.renewal.thread = s.thread
@@ -63,10 +65,10 @@ func Serve(conn *worker.Conn, socket *worker.Socket, snapshot []byte) error {
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "executor-worker: %v; starting without it\n", err)
 		} else {
-			s.snapshot, caches = v8.LoadSnapshot(image.blob), image.caches
+			s.snapshot, s.analyzerCache, caches = v8.MapSnapshot(image.blob), image.analyzer, image.caches
 		}
 	}
-	s.services = loadParts(caches)
+	s.services = services{caches: caches, parts: map[string]v8.Part{}}
 	if err := s.warm(); err != nil {
 		return err
 	}
@@ -105,25 +107,9 @@ func (s *server) greet(confined confine.Outcome) error {
 	return s.conn.Send(worker.Ready{Restore: s.restored})
 }
 
-func (s *server) makeAnalyzer() error {
-	var err error
-	s.analyzer, err = v8.New(v8.Config{Snapshot: s.snapshot, Library: runtime.AnalyzerSource(), Plain: true, AllowEval: true, HeapBytes: analyzerHeap, BufferBytes: 1 << 20})
-	if err != nil {
-		return err
-	}
-	for _, sample := range analyzerSamples {
-		if _, err := s.analyzer.Call(sample, string(protocol.FormAuto)); err != nil {
-			return fmt.Errorf("cannot warm the analyzer: %w", err)
-		}
-	}
-	return nil
-}
-
-// analyzerSamples are read once at start, so that the first program does not pay for compiling the analyzer.
-var analyzerSamples = []string{
-	"async () => { const { a, b = 1, ...c } = await tools.call({ id: `x${1}` }, [1, ...d]); for (const x of a) { if (x?.y ?? z) continue; } return { a, [b]: c }; }",
-	"import x from 'y';\nconst f = async (v) => v.map((e) => e * 2).filter(Boolean);\ntry { await f([1]); } catch (e) { console.log(e.message); }\nclass A extends B { #p = 1; get q() { return this.#p; } }\nf(/a+b/g, 1n)",
-	"export default function (input) { switch (input) { case 1: return new Map([[1, 2]]); default: throw new Error('no'); } }",
+func (s *server) makeAnalyzer() (err error) {
+	s.analyzer, err = newAnalyzer(s.snapshot, s.analyzerCache)
+	return err
 }
 
 // restore makes the next spare isolate.

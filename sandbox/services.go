@@ -24,9 +24,10 @@ func NewServices() (s Services, end func()) {
 
 // services is what the library asks of Go beyond a program's own needs. Its zero value has no code caches.
 type services struct {
-	parts  map[string]v8.Part
-	codecs *codecTable     // of one execution
-	keys   *webcrypto.Keys // of one execution
+	caches map[string][]byte  // of code, by part
+	parts  map[string]v8.Part // those that a program has woken
+	codecs *codecTable        // of one execution
+	keys   *webcrypto.Keys    // of one execution
 }
 
 // begin returns the services of one execution, which end must free.
@@ -38,16 +39,6 @@ func (s services) begin() services {
 
 func (s services) end() { s.codecs.close() }
 
-// loadParts copies every part of the library to where V8 can use it for the life of the process.
-func loadParts(caches map[string][]byte) services {
-	s := services{parts: map[string]v8.Part{}}
-	for _, name := range runtime.Parts() {
-		text, _ := runtime.Part(name)
-		s.parts[name] = v8.NewPart(text, caches[name])
-	}
-	return s
-}
-
 // Part finds a part of the library.
 func (s services) Part(name string) (v8.Part, bool) {
 	if p, ok := s.parts[name]; ok {
@@ -57,7 +48,11 @@ func (s services) Part(name string) (v8.Part, bool) {
 	if !ok {
 		return v8.Part{}, false
 	}
-	return v8.NewPart(text, nil), true
+	p := v8.NewPart(text, s.caches[name])
+	if s.parts != nil {
+		s.parts[name] = p
+	}
+	return p, true
 }
 
 // ops are the operations by name. Each checks its own arguments: they come from the library, which has converted what

@@ -14,16 +14,21 @@ import (
 )
 
 // A snapshot file is this magic, the tag of V8's version and flags, the hash of the library, the hash of the rest, and
-// the rest: the blob and then, for each part of the library in order, its code cache, each behind a 32-bit length. V8
-// ends the process when it is given a blob of another build, so everything is checked before.
-var magic = []byte("executord-snapshot-2\n")
+// the rest: the blob, the code cache of the analyzer and then, for each part of the library in order, its code cache, each
+// behind a 64-bit length and filled up to eight bytes, for V8 reads them where they are. V8 ends the process when it is
+// given a blob of another build, so everything is checked before.
+var magic = []byte("executord-snapshot-0003\n")
 
-const headerBytes = 21 + 8 + sha256.Size + sha256.Size
+const (
+	headerBytes  = 24 + 8 + sha256.Size + sha256.Size
+	sectionAlign = 8
+)
 
 // image is what a snapshot file holds.
 type image struct {
-	blob   []byte
-	caches map[string][]byte // by part
+	blob     []byte
+	analyzer []byte            // code cache
+	caches   map[string][]byte // by part
 }
 
 // MakeSnapshot builds the startup snapshot file. The process should exit afterwards.
@@ -32,7 +37,11 @@ func MakeSnapshot() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the startup snapshot: %w", err)
 	}
-	rest := appendSection(nil, blob)
+	analyzer, err := makeAnalyzerCache(blob)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the code cache of the analyzer: %w", err)
+	}
+	rest := appendSection(appendSection(nil, blob), analyzer)
 	for _, name := range runtime.Parts() {
 		cache, err := makeCache(blob, name)
 		if err != nil {
@@ -44,8 +53,44 @@ func MakeSnapshot() ([]byte, error) {
 }
 
 func appendSection(dst, section []byte) []byte {
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(section)))
-	return append(dst, section...)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(section)))
+	dst = append(dst, section...)
+	return append(dst, make([]byte, padding(len(section)))...)
+}
+
+func padding(n int) int { return -n & (sectionAlign - 1) }
+
+// makeAnalyzerCache reads the samples and takes the code that V8 compiled for them.
+func makeAnalyzerCache(blob []byte) ([]byte, error) {
+	goruntime.LockOSThread()
+	defer goruntime.UnlockOSThread()
+	snapshot := v8.LoadSnapshot(blob)
+	defer snapshot.Close()
+	iso, err := newAnalyzer(snapshot, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer iso.Close()
+	for _, sample := range analyzerSamples {
+		if _, err := iso.Call(sample, string(protocol.FormAuto)); err != nil {
+			return nil, err
+		}
+	}
+	return iso.LibraryCache()
+}
+
+// newAnalyzer makes the isolate that reads entries.
+func newAnalyzer(snapshot *v8.Snapshot, cache []byte) (*v8.Isolate, error) {
+	return v8.New(v8.Config{
+		Snapshot: snapshot, Library: runtime.AnalyzerSource(), Plain: true, Cache: cache, AllowEval: true, HeapBytes: analyzerHeap, BufferBytes: 1 << 20,
+	})
+}
+
+// analyzerSamples have in them what programs do.
+var analyzerSamples = []string{
+	"async () => { const { a, b = 1, ...c } = await tools.call({ id: `x${1}` }, [1, ...d]); for (const x of a) { if (x?.y ?? z) continue; } return { a, [b]: c }; }",
+	"import x from 'y';\nconst f = async (v) => v.map((e) => e * 2).filter(Boolean);\ntry { await f([1]); } catch (e) { console.log(e.message); }\nclass A extends B { #p = 1; get q() { return this.#p; } }\nf(/a+b/g, 1n)",
+	"export default function (input) { switch (input) { case 1: return new Map([[1, 2]]); default: throw new Error('no'); } }",
 }
 
 // makeCache uses a part in an isolate of its own and takes the code that V8 compiled for it.
@@ -123,6 +168,7 @@ func openSnapshot(file []byte) (*image, error) {
 	}
 	m := &image{caches: map[string][]byte{}}
 	m.blob, rest = cutSection(rest)
+	m.analyzer, rest = cutSection(rest)
 	for _, name := range runtime.Parts() {
 		m.caches[name], rest = cutSection(rest)
 	}
@@ -131,9 +177,13 @@ func openSnapshot(file []byte) (*image, error) {
 
 // cutSection takes the first section; a damaged length was found out by the hash.
 func cutSection(b []byte) (section, rest []byte) {
-	if len(b) < 4 || len(b)-4 < int(binary.LittleEndian.Uint32(b)) {
+	if len(b) < 8 {
 		return nil, nil
 	}
-	n := int(binary.LittleEndian.Uint32(b))
-	return b[4 : 4+n], b[4+n:]
+	n := binary.LittleEndian.Uint64(b)
+	b = b[8:]
+	if n > uint64(len(b)) || uint64(padding(int(n))) > uint64(len(b))-n {
+		return nil, nil
+	}
+	return b[:n:n], b[int(n)+padding(int(n)):]
 }

@@ -97,16 +97,24 @@ func PartWarm(name string) string {
 	return string(b)
 }
 
+// hash reads the texts piece by piece: a copy of them all would be memory that each start of a worker touches for it.
 var hash = sync.OnceValue(func() string {
 	h := sha256.New()
-	texts := []string{library, warm, analyzer, typescript}
-	for _, name := range Parts() {
-		text, _ := Part(name)
-		texts = append(texts, name, text, PartWarm(name))
-	}
-	for _, text := range texts {
-		_, _ = io.WriteString(h, text) // a hash never fails
+	piece := make([]byte, 4096)
+	add := func(text io.Reader) {
+		_, _ = io.CopyBuffer(struct{ io.Writer }{h}, struct{ io.Reader }{text}, piece) // neither fails
 		h.Write([]byte{0})
+	}
+	for _, text := range []string{library, warm, analyzer, typescript} {
+		add(strings.NewReader(text))
+	}
+	for _, name := range Parts() {
+		for _, file := range []string{name + ".js", name + ".warm.js"} {
+			add(strings.NewReader(file))
+			if f, err := parts.Open(partsFolder + file); err == nil {
+				add(f)
+			}
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
 })

@@ -245,6 +245,18 @@ void ex_error_free(ex_error* e) {
 
 namespace {
 
+// RunPlain runs the script of a plain isolate, from its code cache where there is one, and keeps it for ex_part_cache.
+v8::MaybeLocal<v8::Value> RunPlain(ex_isolate* s, v8::Local<v8::Context> c, const ex_options* o) {
+  v8::Isolate* iso = s->iso;
+  auto* cached = o->cache.n == 0 ? nullptr : new v8::ScriptCompiler::CachedData(reinterpret_cast<const uint8_t*>(o->cache.p), static_cast<int>(o->cache.n));
+  v8::ScriptCompiler::Source text(Str(iso, View(o->library)), v8::ScriptOrigin(Str(iso, kLibraryName)), cached);
+  auto how = cached ? v8::ScriptCompiler::kConsumeCodeCache : v8::ScriptCompiler::kNoCompileOptions;
+  v8::Local<v8::UnboundScript> script;
+  if (!v8::ScriptCompiler::CompileUnboundScript(iso, &text, how).ToLocal(&script)) return {};
+  s->parts[kLibraryName].Reset(iso, script);
+  return script->BindToCurrentContext()->Run(c);
+}
+
 // RunScript compiles and runs a classic script of the library; eager compiles every function of it at once.
 v8::MaybeLocal<v8::Value> RunScript(v8::Isolate* iso, v8::Local<v8::Context> c, ex_view source, const char* name, bool eager) {
   v8::ScriptCompiler::Source text(Str(iso, View(source)), v8::ScriptOrigin(Str(iso, name)));
@@ -265,10 +277,9 @@ v8::Local<v8::ObjectTemplate> GlobalTemplate(v8::Isolate* iso) {
 
 // Awaken evaluates the library in a fresh context and returns what it hands to the event loop. What goes into the
 // snapshot is compiled to the last function, so that no execution has to.
-v8::MaybeLocal<v8::Object> Awaken(v8::Isolate* iso, v8::Local<v8::Context> c, ex_view library, bool plain, bool eager) {
+v8::MaybeLocal<v8::Object> Awaken(v8::Isolate* iso, v8::Local<v8::Context> c, ex_view library, bool eager) {
   v8::Local<v8::Value> f, r, lazy;
   if (!RunScript(iso, c, library, kLibraryName, eager).ToLocal(&f) || !f->IsFunction()) return {};
-  if (plain) return f.As<v8::Object>();
   v8::Local<v8::Value> native = NativeFunctions(iso, c);
   if (!f.As<v8::Function>()->Call(c, v8::Undefined(iso), 1, &native).ToLocal(&r) || !r->IsObject()) return {};
   auto internals = r.As<v8::Object>();
@@ -305,7 +316,7 @@ ex_result ex_snapshot_make(ex_view library, ex_view warm) {
       v8::Context::Scope scope(c);
       v8::TryCatch tc(iso);
       v8::Local<v8::Object> internals;
-      if (!Awaken(iso, c, library, false, true).ToLocal(&internals)) {
+      if (!Awaken(iso, c, library, true).ToLocal(&internals)) {
         fault = Explain(iso, c, tc);
       } else if (warm.n > 0 && RunScript(iso, c, warm, "executor:warm", false).IsEmpty()) {
         fault = "warm-up: " + Explain(iso, c, tc);
@@ -444,11 +455,12 @@ ex_isolate* ex_isolate_new(const ex_options* o, ex_error* err) {
       c->SetErrorMessageForCodeGenerationFromStrings(Str(iso, "code generation from strings is switched off here"));
     }
     v8::Local<v8::Object> internals;
-    bool awake = o->blob.n > 0 && !o->plain ? c->GetDataFromSnapshotOnce<v8::Object>(0).ToLocal(&internals) : Awaken(iso, c, o->library, o->plain, false).ToLocal(&internals);
-    if (!awake) {
+    v8::Local<v8::Value> entry;
+    if (o->plain) {
+      if (RunPlain(s, c, o).ToLocal(&entry) && entry->IsFunction()) s->entry.Reset(iso, entry.As<v8::Function>());
+      else *err = Fail(EX_INTERNAL, Explain(iso, c, tc));
+    } else if (!(o->blob.n > 0 ? c->GetDataFromSnapshotOnce<v8::Object>(0) : Awaken(iso, c, o->library, false)).ToLocal(&internals)) {
       *err = Fail(EX_INTERNAL, Explain(iso, c, tc));
-    } else if (o->plain) {
-      s->entry.Reset(iso, internals.As<v8::Function>());
     } else if (!Bind(s, c, internals) ) {
       *err = Fail(EX_INTERNAL, "the library lacks a function that the engine calls");
     }

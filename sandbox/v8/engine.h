@@ -37,6 +37,7 @@ enum { EX_MODULE_NONE, EX_MODULE_ESM, EX_MODULE_JSON, EX_MODULE_TEXT, EX_MODULE_
 typedef struct {
   ex_view blob;     // startup snapshot; empty: `library` is evaluated instead
   ex_view library;  // classic script, value: function (native) => internals, or any function for ex_call
+  ex_view cache;    // code cache of that script, empty where there is none
   int plain;        // the library's value is kept as it is, not called with the native functions
   uint64_t heap_bytes, buffer_bytes;
   uintptr_t handle; // cgo handle, passed back to the callbacks

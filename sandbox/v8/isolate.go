@@ -15,6 +15,10 @@ import (
 // Snapshot is a startup snapshot in memory that V8 may keep using. It must outlive its isolates.
 type Snapshot struct{ data C.ex_view }
 
+// MapSnapshot takes a blob that MakeSnapshot returned, as LoadSnapshot does, from memory that is not Go's, aligned to
+// eight bytes, and stays there for the life of the process. Close must not be called.
+func MapSnapshot(blob []byte) *Snapshot { return &Snapshot{viewBytes(blob)} }
+
 // LoadSnapshot copies a blob that MakeSnapshot returned, from a process of the same Version and Flags; V8 ends the
 // process if it is of another.
 func LoadSnapshot(blob []byte) *Snapshot {
@@ -32,6 +36,7 @@ type Config struct {
 	Snapshot    *Snapshot // restored, with the library in it; nil: Library is evaluated
 	Library     string    // its value is function (native) => internals
 	Plain       bool      // Library is evaluated in any case, and its value is any function, for Call
+	Cache       []byte    // code cache of a Plain isolate's Library, as LibraryCache gave it; may be empty
 	HeapBytes   int64     // JavaScript heap
 	BufferBytes int64     // ArrayBuffers
 	AllowEval   bool      // code from strings
@@ -80,15 +85,16 @@ func (NoServices) Hint(string) string { return "" }
 // Part finds nothing.
 func (NoServices) Part(string) (Part, bool) { return Part{}, false }
 
+// libraryName is the name of the library's script in messages.
+const libraryName = "executor:library"
+
 // Part is a part of the library in C memory, made by NewPart.
 type Part struct{ text, cache C.ex_view }
 
-// NewPart copies a part's text, which must be ASCII, and its code cache to memory that is never freed.
+// NewPart copies a part's text, which must be ASCII, to memory that is never freed. Its code cache lies where MapSnapshot's
+// blob does.
 func NewPart(text string, cache []byte) Part {
-	return Part{
-		C.ex_view{p: (*C.char)(C.CBytes([]byte(text))), n: C.size_t(len(text))},
-		C.ex_view{p: (*C.char)(C.CBytes(cache)), n: C.size_t(len(cache))},
-	}
+	return Part{C.ex_view{p: C.CString(text), n: C.size_t(len(text))}, viewBytes(cache)}
 }
 
 // ModuleKind tells how a module's text is read.
@@ -174,9 +180,16 @@ func New(c Config) (*Isolate, error) {
 	if c.Snapshot != nil {
 		o.blob = c.Snapshot.data
 	}
-	lib := C.CString(c.Library)
-	defer C.free(unsafe.Pointer(lib))
-	o.library = C.ex_view{p: lib, n: C.size_t(len(c.Library))}
+	if c.Snapshot == nil || c.Plain { // else what it makes is in the snapshot
+		lib := C.CString(c.Library)
+		defer C.free(unsafe.Pointer(lib))
+		o.library = C.ex_view{p: lib, n: C.size_t(len(c.Library))}
+	}
+	if len(c.Cache) > 0 {
+		cache := C.CBytes(c.Cache)
+		defer C.free(cache)
+		o.cache = C.ex_view{p: (*C.char)(cache), n: C.size_t(len(c.Cache))}
+	}
 	var e C.ex_error
 	i.p = C.ex_isolate_new(&o, &e)
 	if err := takeError(&e); err != nil {
@@ -324,6 +337,9 @@ func (i *Isolate) Stalled() *Error {
 func (i *Isolate) PartCache(name string) ([]byte, error) {
 	return i.result(func() C.ex_result { return C.ex_part_cache(i.p, view(name)) })
 }
+
+// LibraryCache gives the code cache of a Plain isolate's Library, with what has been called of it.
+func (i *Isolate) LibraryCache() ([]byte, error) { return i.PartCache(libraryName) }
 
 // Call calls a Plain isolate's function with two strings and returns its value as a string.
 func (i *Isolate) Call(a, b string) (string, error) {

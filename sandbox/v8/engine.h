@@ -81,7 +81,7 @@ ex_error ex_run(ex_isolate*, ex_view name, ex_view source, int call, ex_view inp
 ex_error ex_compile(ex_isolate*, ex_view name, ex_view source);
 int ex_drain(ex_isolate*);
 int ex_stirred(ex_isolate*);
-ex_result ex_value(ex_isolate*, uint64_t max_bytes);
+ex_result ex_value(ex_isolate*, uint64_t max_bytes);  // its value stays the isolate's
 ex_result ex_stalled(ex_isolate*);
 void ex_hush(ex_isolate*, uint64_t id);
 ex_error ex_resolve(ex_isolate*, uint64_t id, int ok, ex_view text);

@@ -112,7 +112,9 @@ ex_result ex_invocation_value(ex_isolate* s, uint64_t task, uint64_t max_bytes) 
   } else {
     Local<v8::Promise> p = it->second.Get(s->iso);
     s->invocations.erase(it);
-    r = Outcome(s, scope.context, p, max_bytes);
+    std::string out;
+    r.error = Outcome(s, scope.context, p, max_bytes, &out);
+    if (r.error.kind == EX_NONE) r.value = Buf(out);
   }
   return r;
 }

@@ -320,9 +320,22 @@ func (i *Isolate) Drain() (State, error) {
 // host's: then it may have begun something in the background that has ended since. Only for the goroutine that drains.
 func (i *Isolate) Stirred() bool { return C.ex_stirred(i.p) != 0 }
 
-// Value encodes the program's value, at most maxBytes of it, or returns what it failed with.
+// Value encodes the program's value, at most maxBytes of it, or returns what it failed with. A long text is memory of the
+// isolate's own: it is gone when Value is called again, and after Close.
 func (i *Isolate) Value(maxBytes int64) ([]byte, error) {
-	return i.result(func() C.ex_result { return C.ex_value(i.p, C.uint64_t(maxBytes)) })
+	const long = 64 << 10
+	if err := i.enter(); err != nil {
+		return nil, err
+	}
+	defer i.inside.Unlock()
+	r := C.ex_value(i.p, C.uint64_t(maxBytes))
+	if err := takeError(&r.error); err != nil {
+		return nil, err
+	}
+	if r.value.n < long {
+		return takeBytes(r.value), nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(r.value.p)), int(r.value.n)), nil
 }
 
 // Stalled tells where a program waits at the top level of a module for something that cannot happen; nil if it does

@@ -129,6 +129,7 @@ struct ex_isolate {
   bool rejected_more = false;  // in this turn, than are kept
 
   v8::Global<v8::Promise> evaluation, outcome;  // of the entry module, of the program's value
+  std::string value;  // text of the program's value, once it was asked for
   v8::Global<v8::Value> input;
   bool call_entry = false;
   bool stirred = false;  // the program may have gone on in the last drain by itself
@@ -195,7 +196,7 @@ void ForgetHandles(ex_isolate* s, uint64_t after);
 // HandleNamed finds the object of a handle by its id; empty for one that is not there.
 v8::MaybeLocal<v8::Object> HandleNamed(ex_isolate* s, std::string_view id);
 // Outcome is what a promise that has settled came to.
-ex_result Outcome(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Promise> p, uint64_t max_bytes);
+ex_error Outcome(ex_isolate* s, v8::Local<v8::Context> c, v8::Local<v8::Promise> p, uint64_t max_bytes, std::string* out);
 bool Stopping(ex_isolate* s);
 
 v8::MaybeLocal<v8::Value> FormatStack(v8::Local<v8::Context> c, v8::Local<v8::Value> error, v8::Local<v8::Array> sites);

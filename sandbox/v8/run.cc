@@ -325,35 +325,31 @@ ex_result ex_value(ex_isolate* s, uint64_t max_bytes) {
     r.error = Fail(EX_INTERNAL, "the program has not run");
     return r;
   }
-  return Outcome(s, scope.context, s->outcome.IsEmpty() ? s->evaluation.Get(iso) : s->outcome.Get(iso), max_bytes);
+  s->value.clear();
+  r.error = Outcome(s, scope.context, s->outcome.IsEmpty() ? s->evaluation.Get(iso) : s->outcome.Get(iso), max_bytes, &s->value);
+  if (r.error.kind == EX_NONE) r.value = {s->value.data(), s->value.size()};
+  return r;
 }
 
-ex_result executord::Outcome(ex_isolate* s, Local<v8::Context> c, Local<v8::Promise> p, uint64_t max_bytes) {
-  ex_result r{};
-  if (p->State() == v8::Promise::kPending) {
-    r.error = Fail(EX_INTERNAL, "the program has not settled");
-    return r;
-  }
+ex_error executord::Outcome(ex_isolate* s, Local<v8::Context> c, Local<v8::Promise> p, uint64_t max_bytes, std::string* out) {
+  ex_error e{};
+  if (p->State() == v8::Promise::kPending) return Fail(EX_INTERNAL, "the program has not settled");
   if (p->State() == v8::Promise::kRejected) {
     p->MarkAsHandled();
-    r.error = Describe(s, c, p->Result(), Local<v8::Message>(), EX_EXCEPTION);
+    e = Describe(s, c, p->Result(), Local<v8::Message>(), EX_EXCEPTION);
   } else {
     CodecLimits limits = s->codec;
     limits.bytes = max_bytes;
     limits.handles = !s->retain.empty();
     const uint64_t before = s->last_handle;
-    std::string out;
-    if (Encode(s, c, p->Result(), limits, "result", &out, &r.error)) r.value = Buf(out);
-    else ForgetHandles(s, before);
+    if (!Encode(s, c, p->Result(), limits, "result", out, &e)) ForgetHandles(s, before);
   }
   // A termination that came while the value was read wins over what was read.
-  if (Stopping(s) && r.error.kind != EX_MEMORY) {
-    ex_buf_free(r.value);
-    ex_error_free(&r.error);
-    r.value = ex_buf{};
-    r.error = Fail(s->memory_hit ? EX_MEMORY : EX_TERMINATED, "");
+  if (Stopping(s) && e.kind != EX_MEMORY) {
+    ex_error_free(&e);
+    e = Fail(s->memory_hit ? EX_MEMORY : EX_TERMINATED, "");
   }
-  return r;
+  return e;
 }
 
 void ex_fire(ex_isolate* s, uint32_t id, int last, uint64_t task) {

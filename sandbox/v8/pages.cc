@@ -92,13 +92,6 @@ void Drop(Unit* u) {
   *u = units[--n_units];
 }
 
-// Forget drops what the range touches: for the kernel it is what V8 believes, or looser.
-void Forget(uintptr_t at, size_t size) {
-  for (int i = n_units; i-- > 0;) {
-    if (Overlap(at, size, units[i].at, units[i].size)) Drop(&units[i]);
-  }
-}
-
 // Find is the unit that a place is in.
 Unit* Find(uintptr_t at) {
   for (int i = 0; i < n_units; i++) {
@@ -112,6 +105,17 @@ Reservation* Around(uintptr_t at) {
     if (r.size > 0 && at >= r.at && at - r.at < r.size) return &r;
   }
   return nullptr;
+}
+
+// Forget drops what the range touches: for the kernel it is what V8 believes, or looser.
+void Forget(uintptr_t at, size_t size) {
+  for (int i = n_units; i-- > 0;) {
+    const Unit& u = units[i];
+    if (!Overlap(at, size, u.at, u.size)) continue;
+    bool whole = at <= u.at && u.at + u.size <= at + size;
+    if (Reservation* r = Around(u.at); r && !whole) r->odd = true;
+    Drop(&units[i]);
+  }
 }
 
 // Lend hands the first bytes of a unit to V8, which may write to them, or will not.
@@ -132,7 +136,7 @@ bool Add(uintptr_t at, size_t size, bool written) {
     u = &units[n_units++];
     *u = grown;
     if (u->lent == 0) kept += size;
-    u->size = size;
+    u->size = u->dirty = size;  // nobody knows what was there
   }
   Lend(u, size, written);
   return true;
@@ -193,6 +197,7 @@ int Release(uintptr_t at, size_t size, bool rest, Give give) {
   for (uintptr_t p = at, next; p < end && err == 0; p = next) {
     next = p + Piece(p, end - p);
     Unit* u = Find(p);
+    if (u) next = std::min(next, u->at + u->size);  // what follows may be there too
     if (u && u->Ends(p, next - p) && rest) {
       if (size_t lent = p - u->at; u->dirty > lent) {
         memset(Pointer(p), 0, u->dirty - lent);
@@ -323,7 +328,7 @@ int __wrap_madvise(void* addr, size_t size, int advice) {
   int err = 0;
   for (size_t i = 0, n; i < size && err == 0; i += n) {
     Unit* u = Find(At(addr) + i);
-    n = u ? Piece(At(addr) + i, size - i) : size - i;
+    n = u ? std::min(size - i, u->at + u->size - At(addr) - i) : size - i;
     if (u && At(addr) + i >= u->at + u->lent) continue;
     err = Advise(static_cast<char*>(addr) + i, n, advice);
   }

@@ -1,6 +1,7 @@
 // V8 as a process sees it: initialization, last words, and the making of a startup snapshot.
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -173,7 +174,7 @@ void EndIfOutOfMemory() {
   constexpr size_t kProbe = 64 << 20;
   void* p = mmap(nullptr, kProbe, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) Die(kExitProcessOOM, "memory_limit", "abort", "out of memory in native code");
-  munmap(p, kProbe);
+  syscall(SYS_munmap, p, kProbe);  // pages.cc's takes a lock, which the thread that a signal came to may hold
 }
 
 void InstallDeathHandlers(v8::Isolate::CreateParams* p) {

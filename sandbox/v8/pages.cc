@@ -42,6 +42,7 @@ struct Unit {
   size_t size;
   size_t lent;   // what V8 has of it, from its start; zero: it is kept, and all of it is zero
   size_t dirty;  // what of it may not be zero, from its start
+  int since;     // tables that had been reserved when it was kept
   bool Is(uintptr_t a, size_t n) const { return a == at && n >= lent; }
   bool Ends(uintptr_t a, size_t n) const { return a > at && a < at + lent && a + n == at + lent; }
 };
@@ -60,6 +61,7 @@ std::atomic<uint64_t> asked{0};  // of the kernel
 Unit units[kUnits];
 int n_units = 0;
 size_t kept = 0;
+int reserved = 0;  // tables, ever
 Reservation reservations[kReservations];
 
 // The kernel's calls.
@@ -100,6 +102,14 @@ Unit* Find(uintptr_t at) {
   return nullptr;
 }
 
+// LentIn is any unit of V8's in a range.
+Unit* LentIn(uintptr_t at, size_t size) {
+  for (int i = 0; i < n_units; i++) {
+    if (units[i].lent > 0 && Overlap(at, size, units[i].at, units[i].size)) return &units[i];
+  }
+  return nullptr;
+}
+
 Reservation* Around(uintptr_t at) {
   for (auto& r : reservations) {
     if (r.size > 0 && at >= r.at && at - r.at < r.size) return &r;
@@ -118,6 +128,19 @@ void Forget(uintptr_t at, size_t size) {
   }
 }
 
+// Evict gives back a unit that two isolates, of five tables each, had no use for: those after a large program would find
+// the room taken by what they do not ask for. Units may change places.
+bool Evict() {
+  Unit* oldest = nullptr;
+  for (int i = 0; i < n_units; i++) {
+    if (units[i].lent == 0 && (!oldest || units[i].since < oldest->since)) oldest = &units[i];
+  }
+  if (!oldest || reserved - oldest->since < 2 * 5) return false;
+  if (Map(Pointer(oldest->at), oldest->size, PROT_NONE, kReserve | MAP_FIXED, -1, 0) == MAP_FAILED) return false;
+  Drop(oldest);
+  return true;
+}
+
 // Lend hands the first bytes of a unit to V8, which may write to them, or will not.
 void Lend(Unit* u, size_t size, bool written) {
   if (u->lent == 0) kept -= u->size;
@@ -130,7 +153,7 @@ bool Add(uintptr_t at, size_t size, bool written) {
   if (at % kSegment != 0) return false;
   Unit* u = Find(at);
   if (!u || u->at != at || u->size < size) {
-    Unit grown = u && u->at == at ? *u : Unit{at, 0, 0, 0};
+    Unit grown = u && u->at == at ? *u : Unit{at, 0, 0, 0, 0};
     Forget(at, size);
     if (n_units == kUnits) return false;
     u = &units[n_units++];
@@ -142,12 +165,15 @@ bool Add(uintptr_t at, size_t size, bool written) {
   return true;
 }
 
-// Keep takes a unit back from V8, if there is room.
+// Keep takes a unit back from V8, if there is room. Units may change places.
 bool Keep(Unit* u) {
   if (u->lent == 0) return true;
-  if (kept + u->size > kKeepBytes) return false;
+  for (uintptr_t at = u->at; kept + u->size > kKeepBytes; u = Find(at)) {
+    if (!Evict()) return false;
+  }
   memset(Pointer(u->at), 0, u->dirty);
   u->lent = u->dirty = 0;
+  u->since = reserved;
   kept += u->size;
   return true;
 }
@@ -155,6 +181,9 @@ bool Keep(Unit* u) {
 // Commit makes a range readable and writable.
 int Commit(uintptr_t at, size_t size, bool written) {
   bool fits = size <= kKeepBytes, there = fits;
+  int most = static_cast<int>(size / kChunk) + 2;  // units that it may take; of those in it none may go later
+  while (fits && n_units + most > kUnits && Evict()) {
+  }
   for (size_t i = 0, n; i < size && there; i += n) {
     n = Piece(at + i, size - i);
     Unit* u = Find(at + i);
@@ -216,6 +245,7 @@ int Release(uintptr_t at, size_t size, bool rest, Give give) {
 
 void* Reserve(size_t size) {
   Reservation* free = nullptr;
+  reserved++;
   for (auto& r : reservations) {
     if (r.size == size && !r.lent) {
       r.lent = true, r.trimmed = false;
@@ -245,10 +275,11 @@ bool Unreserve(uintptr_t at, size_t size) {
       r.size = 0;
       continue;
     }
-    for (int i = n_units; i-- > 0;) {
-      Unit* u = &units[i];
-      if (!Overlap(at, size, u->at, u->size) || Keep(u)) continue;
-      if (Map(Pointer(u->at), u->size, PROT_NONE, kReserve | MAP_FIXED, -1, 0) == MAP_FAILED) r.odd = true;
+    while (Unit* u = LentIn(at, size)) {
+      uintptr_t part = u->at;
+      if (Keep(u)) continue;
+      u = Find(part);
+      if (Map(Pointer(part), u->size, PROT_NONE, kReserve | MAP_FIXED, -1, 0) == MAP_FAILED) r.odd = true;
       Drop(u);
     }
     if (r.odd) {

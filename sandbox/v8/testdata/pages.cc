@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr size_t kPage = 4 << 10, kReserved = 32 << 20, kTrim = 60 << 10, kPages = 1024;
+constexpr size_t kPage = 4 << 10, kReserved = 32 << 20, kTrim = 60 << 10, kCage = 128 << 20;
 constexpr int kNoAccess = MAP_PRIVATE | MAP_ANONYMOUS;
 
 [[noreturn]] void Fail(const char* what, int round, size_t page) {
@@ -22,18 +22,18 @@ constexpr int kNoAccess = MAP_PRIVATE | MAP_ANONYMOUS;
 
 // Reserve asks as V8 does for a pointer table, or, where table is false, for a cage of its own alignment.
 char* Reserve(bool table) {
-  void* p = mmap64(nullptr, table ? kReserved + kTrim : kReserved, PROT_NONE, kNoAccess | MAP_NORESERVE, -1, 0);
+  void* p = mmap64(nullptr, table ? kReserved + kTrim : kCage, PROT_NONE, kNoAccess | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) Fail("no address space", 0, 0);
   if (table) munmap(static_cast<char*>(p) + kReserved, kTrim);
   return static_cast<char*>(p) + (table ? 0 : -reinterpret_cast<size_t>(p) % (256 << 10));
 }
 
-// Play changes runs of pages in steps of some size.
-void Play(bool table, size_t step, int rounds) {
+// Play changes runs of up to some pages, in steps of some size, while tables come and go.
+void Play(bool table, size_t pages, size_t step, size_t run, int rounds) {
   char* base = Reserve(table);
-  std::vector<int> state(kPages, PROT_NONE);
+  std::vector<int> state(pages, PROT_NONE);
   for (int round = 0; round < rounds; round++) {
-    size_t from = rand() % (kPages / step) * step, n = std::min((1 + rand() % (100 / step)) * step, kPages - from);
+    size_t from = rand() % (pages / step) * step, n = std::min((1 + rand() % (run / step)) * step, pages - from);
     char* at = base + from * kPage;
     int become = PROT_NONE;
     switch (rand() % 6) {
@@ -54,10 +54,11 @@ void Play(bool table, size_t step, int rounds) {
         mprotect(at, n * kPage, become);
         break;
       default:
+        if (!table) munmap(Reserve(true), kReserved);
         if (!table || rand() % 10 > 0) continue;
         munmap(base, kReserved);
         base = Reserve(true);
-        state.assign(kPages, PROT_NONE);
+        state.assign(pages, PROT_NONE);
         continue;
     }
     for (size_t i = from; i < from + n; i++) {
@@ -79,8 +80,10 @@ int main() {
     for (size_t step : {1, 4, 16}) {
       for (bool table : {false, true}) {
         srand(seed);
-        Play(table, step, 500);
+        Play(table, 1024, step, 100, 500);
       }
     }
+    srand(seed);
+    Play(false, 32704, 64, 1024, 600);  // more chunks than there are units
   }
 }

@@ -116,9 +116,10 @@ func (noLock) Lock()   {}
 func (noLock) Unlock() {}
 
 // Send writes m as far as the socket takes it at once, and leaves the rest to the writer. Log lines are always left to
-// it, for many come at a time, and so is what follows another message at once; a large payload is written before Send returns, to save a copy. When too much waits Send
-// blocks until the writer took it. It fails with ErrTooLarge (the channel stays usable), or with the reason why the
-// channel no longer sends. Nil does not mean that the message arrived, nor even that it was written.
+// it, for many come at a time, and so is what follows another message at once; a large payload is written before Send
+// returns, to save a copy. When too much waits Send blocks until the writer took it. It fails with ErrTooLarge (the
+// channel stays usable), or with the reason why the channel no longer sends. Nil does not mean that the message
+// arrived, nor even that it was written.
 func (c *Conn) Send(m Message) error { return c.send(m, true) }
 
 // TrySend is Send that fails with ErrQueueFull where Send would block.

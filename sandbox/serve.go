@@ -163,6 +163,7 @@ func (s *server) execute(request worker.Execute, cancel *worker.Cancel) {
 		e.giveUp(own)
 		e.retained.Store(true)
 		s.report(e, own, result)
+		iso.FreeValue()
 		v8.SetExecution(0)
 		s.keep(e)
 		s.current.Store(nil)

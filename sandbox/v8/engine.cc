@@ -246,18 +246,6 @@ void ex_error_free(ex_error* e) {
 
 namespace {
 
-// RunPlain runs the script of a plain isolate, from its code cache where there is one, and keeps it for ex_part_cache.
-v8::MaybeLocal<v8::Value> RunPlain(ex_isolate* s, v8::Local<v8::Context> c, const ex_options* o) {
-  v8::Isolate* iso = s->iso;
-  auto* cached = o->cache.n == 0 ? nullptr : new v8::ScriptCompiler::CachedData(reinterpret_cast<const uint8_t*>(o->cache.p), static_cast<int>(o->cache.n));
-  v8::ScriptCompiler::Source text(Str(iso, View(o->library)), v8::ScriptOrigin(Str(iso, kLibraryName)), cached);
-  auto how = cached ? v8::ScriptCompiler::kConsumeCodeCache : v8::ScriptCompiler::kNoCompileOptions;
-  v8::Local<v8::UnboundScript> script;
-  if (!v8::ScriptCompiler::CompileUnboundScript(iso, &text, how).ToLocal(&script)) return {};
-  s->parts[kLibraryName].Reset(iso, script);
-  return script->BindToCurrentContext()->Run(c);
-}
-
 // RunScript compiles and runs a classic script of the library; eager compiles every function of it at once.
 v8::MaybeLocal<v8::Value> RunScript(v8::Isolate* iso, v8::Local<v8::Context> c, ex_view source, const char* name, bool eager) {
   v8::ScriptCompiler::Source text(Str(iso, View(source)), v8::ScriptOrigin(Str(iso, name)));
@@ -458,7 +446,7 @@ ex_isolate* ex_isolate_new(const ex_options* o, ex_error* err) {
     v8::Local<v8::Object> internals;
     v8::Local<v8::Value> entry;
     if (o->plain) {
-      if (RunPlain(s, c, o).ToLocal(&entry) && entry->IsFunction()) s->entry.Reset(iso, entry.As<v8::Function>());
+      if (RunCached(s, c, kLibraryName, Str(iso, View(o->library)), o->cache).ToLocal(&entry) && entry->IsFunction()) s->entry.Reset(iso, entry.As<v8::Function>());
       else *err = Fail(EX_INTERNAL, Explain(iso, c, tc));
     } else if (!(o->blob.n > 0 ? c->GetDataFromSnapshotOnce<v8::Object>(0) : Awaken(iso, c, o->library, false)).ToLocal(&internals)) {
       *err = Fail(EX_INTERNAL, Explain(iso, c, tc));

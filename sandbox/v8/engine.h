@@ -12,6 +12,9 @@ typedef struct { const char* p; size_t n; } ex_view;
 typedef struct { char* p; size_t n; } ex_buf;
 typedef struct ex_isolate ex_isolate;
 
+// The name of the library's scripts in messages, and of a plain isolate's script for ex_part_cache.
+#define EX_LIBRARY_NAME "executor:library"
+
 // An argument or the reply of a host operation. A fault's text is "Name: message".
 enum { EX_ARG_NONE, EX_ARG_NUMBER, EX_ARG_TEXT, EX_ARG_BYTES, EX_ARG_FAULT };
 typedef struct { int kind; double number; ex_view value; } ex_arg;
@@ -81,7 +84,8 @@ ex_error ex_run(ex_isolate*, ex_view name, ex_view source, int call, ex_view inp
 ex_error ex_compile(ex_isolate*, ex_view name, ex_view source);
 int ex_drain(ex_isolate*);
 int ex_stirred(ex_isolate*);
-ex_result ex_value(ex_isolate*, uint64_t max_bytes);  // its value stays the isolate's
+ex_result ex_value(ex_isolate*, uint64_t max_bytes);  // its value stays the isolate's, until ex_value_free
+void ex_value_free(ex_isolate*);
 ex_result ex_stalled(ex_isolate*);
 void ex_hush(ex_isolate*, uint64_t id);
 ex_error ex_resolve(ex_isolate*, uint64_t id, int ok, ex_view text);

@@ -36,7 +36,7 @@ type Config struct {
 	Snapshot    *Snapshot // restored, with the library in it; nil: Library is evaluated
 	Library     string    // its value is function (native) => internals
 	Plain       bool      // Library is evaluated in any case, and its value is any function, for Call
-	Cache       []byte    // code cache of a Plain isolate's Library, as LibraryCache gave it; may be empty
+	Cache       []byte    // code cache of a Plain isolate's Library, where MapSnapshot's blob lies; may be empty
 	HeapBytes   int64     // JavaScript heap
 	BufferBytes int64     // ArrayBuffers
 	AllowEval   bool      // code from strings
@@ -84,9 +84,6 @@ func (NoServices) Hint(string) string { return "" }
 
 // Part finds nothing.
 func (NoServices) Part(string) (Part, bool) { return Part{}, false }
-
-// libraryName is the name of the library's script in messages.
-const libraryName = "executor:library"
 
 // Part is a part of the library in C memory, made by NewPart.
 type Part struct{ text, cache C.ex_view }
@@ -185,11 +182,7 @@ func New(c Config) (*Isolate, error) {
 		defer C.free(unsafe.Pointer(lib))
 		o.library = C.ex_view{p: lib, n: C.size_t(len(c.Library))}
 	}
-	if len(c.Cache) > 0 {
-		cache := C.CBytes(c.Cache)
-		defer C.free(cache)
-		o.cache = C.ex_view{p: (*C.char)(cache), n: C.size_t(len(c.Cache))}
-	}
+	o.cache = viewBytes(c.Cache)
 	var e C.ex_error
 	i.p = C.ex_isolate_new(&o, &e)
 	if err := takeError(&e); err != nil {
@@ -321,7 +314,7 @@ func (i *Isolate) Drain() (State, error) {
 func (i *Isolate) Stirred() bool { return C.ex_stirred(i.p) != 0 }
 
 // Value encodes the program's value, at most maxBytes of it, or returns what it failed with. A long text is memory of the
-// isolate's own: it is gone when Value is called again, and after Close.
+// isolate's own: it is gone after FreeValue and Close.
 func (i *Isolate) Value(maxBytes int64) ([]byte, error) {
 	const long = 64 << 10
 	if err := i.enter(); err != nil {
@@ -338,6 +331,14 @@ func (i *Isolate) Value(maxBytes int64) ([]byte, error) {
 	return unsafe.Slice((*byte)(unsafe.Pointer(r.value.p)), int(r.value.n)), nil
 }
 
+// FreeValue frees what Value gave, where the isolate lives on.
+func (i *Isolate) FreeValue() {
+	if i.enter() == nil {
+		defer i.inside.Unlock()
+		C.ex_value_free(i.p)
+	}
+}
+
 // Stalled tells where a program waits at the top level of a module for something that cannot happen; nil if it does
 // not.
 func (i *Isolate) Stalled() *Error {
@@ -352,7 +353,7 @@ func (i *Isolate) PartCache(name string) ([]byte, error) {
 }
 
 // LibraryCache gives the code cache of a Plain isolate's Library, with what has been called of it.
-func (i *Isolate) LibraryCache() ([]byte, error) { return i.PartCache(libraryName) }
+func (i *Isolate) LibraryCache() ([]byte, error) { return i.PartCache(C.EX_LIBRARY_NAME) }
 
 // Call calls a Plain isolate's function with two strings and returns its value as a string.
 func (i *Isolate) Call(a, b string) (string, error) {

@@ -228,6 +228,8 @@ struct NativeFunction {
 };
 const std::vector<NativeFunction>& ServiceFunctions();
 void Finish(const v8::FunctionCallbackInfo<v8::Value>& info);
+// RunCached runs a script of the library, from its code cache where there is one, and keeps it by name for ex_part_cache.
+v8::MaybeLocal<v8::Value> RunCached(ex_isolate* s, v8::Local<v8::Context> c, const std::string& name, v8::Local<v8::String> source, ex_view cache);
 v8::MaybeLocal<v8::Function> LoadPart(ex_isolate* s, v8::Local<v8::Context> c, const std::string& name);
 void WakeName(v8::Local<v8::Name> name, const v8::PropertyCallbackInfo<v8::Value>& info);
 bool InstallLazy(v8::Isolate* iso, v8::Local<v8::Context> c, std::string_view names);
@@ -276,7 +278,7 @@ struct Attribution {
 };
 
 // Script origins: the submitted program's modules carry their index; the library has this name.
-inline constexpr char kLibraryName[] = "executor:library";
+inline constexpr char kLibraryName[] = EX_LIBRARY_NAME;
 
 }  // namespace executord
 

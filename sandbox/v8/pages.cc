@@ -1,10 +1,11 @@
 // The memory of isolates that are gone, kept for the next one.
 //
-// V8 gives every page back to the kernel when an isolate ends, and asks for it anew when the next one is made: some sixty
+// V8 gives every page back to the kernel when an isolate ends, and asks for it anew when the next one is made: some fifty
 // calls that change mappings, and a fault for each page that is touched again. That was most of what an execution costs
-// where a hypervisor looks after page tables (docs/decisions/0015-kept-pages.md). The linker leads V8's calls to the functions at the end of this file
-// (--wrap in engine.go), which keep what is freed, readable, writable and zero, up to kKeepBytes; what is asked for again
-// is there already. Whatever does not look exactly like V8's calls for its pages goes to the kernel as it is.
+// where a hypervisor looks after page tables (docs/decisions/0015-kept-pages.md). The linker leads V8's calls to the
+// functions at the end of this file (--wrap in engine.go), which keep what is freed, readable, writable and zero, up to
+// kKeepBytes; what is asked for again is there already. Whatever does not look exactly like V8's calls for its pages goes
+// to the kernel as it is.
 //
 // What was a program's is overwritten before it is kept. Only an access that V8 does not make tells the difference: kept
 // memory does not fault, nor does a write to the null entries of V8's pointer tables.

@@ -136,3 +136,18 @@ func give(t *testing.T, iso *Isolate, expression string) {
 		t.Fatalf("state %v, %v", state, err)
 	}
 }
+
+// A long value is the isolate's memory until it is told to let go.
+func TestFreeValue(t *testing.T) {
+	iso := open(t, &recorder{})
+	give(t, iso, "'x'.repeat(40 << 20)")
+	v, err := iso.Value(64 << 20)
+	if err != nil || len(v) != 40<<20+2 || v[1] != 'x' || v[len(v)-1] != '"' {
+		t.Fatalf("%d bytes, %v", len(v), err)
+	}
+	before := rss(t)
+	iso.FreeValue()
+	if after := rss(t); after > before-30<<20 {
+		t.Errorf("resident memory went from %d to %d MiB", before>>20, after>>20)
+	}
+}

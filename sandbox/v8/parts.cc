@@ -38,6 +38,17 @@ void WakeName(Local<v8::Name> name, const v8::PropertyCallbackInfo<Value>& info)
   if (s->wake.Get(iso)->Call(iso->GetCurrentContext(), v8::Undefined(iso), 1, &arg).ToLocal(&v)) info.GetReturnValue().Set(v);
 }
 
+v8::MaybeLocal<Value> RunCached(ex_isolate* s, Local<v8::Context> c, const std::string& name, Local<v8::String> source, ex_view cache) {
+  v8::Isolate* iso = s->iso;
+  auto* cached = cache.n == 0 ? nullptr : new v8::ScriptCompiler::CachedData(reinterpret_cast<const uint8_t*>(cache.p), static_cast<int>(cache.n));
+  v8::ScriptCompiler::Source with(source, v8::ScriptOrigin(Str(iso, kLibraryName)), cached);
+  auto how = cached ? v8::ScriptCompiler::kConsumeCodeCache : v8::ScriptCompiler::kNoCompileOptions;
+  Local<v8::UnboundScript> script;
+  if (!v8::ScriptCompiler::CompileUnboundScript(iso, &with, how).ToLocal(&script)) return {};
+  s->parts[name].Reset(iso, script);
+  return script->BindToCurrentContext()->Run(c);
+}
+
 v8::MaybeLocal<v8::Function> LoadPart(ex_isolate* s, Local<v8::Context> c, const std::string& name) {
   v8::Isolate* iso = s->iso;
   ex_view text{}, cache{};
@@ -47,15 +58,8 @@ v8::MaybeLocal<v8::Function> LoadPart(ex_isolate* s, Local<v8::Context> c, const
   }
   Local<v8::String> source;
   if (!PartSource(iso, text).ToLocal(&source)) return {};
-  v8::ScriptOrigin origin(Str(iso, kLibraryName));
-  auto* cached = cache.n == 0 ? nullptr : new v8::ScriptCompiler::CachedData(reinterpret_cast<const uint8_t*>(cache.p), static_cast<int>(cache.n));
-  v8::ScriptCompiler::Source with(source, origin, cached);
-  auto how = cached ? v8::ScriptCompiler::kConsumeCodeCache : v8::ScriptCompiler::kNoCompileOptions;
-  Local<v8::UnboundScript> script;
-  if (!v8::ScriptCompiler::CompileUnboundScript(iso, &with, how).ToLocal(&script)) return {};
-  s->parts[name].Reset(iso, script);
   Local<Value> f;
-  if (!script->BindToCurrentContext()->Run(c).ToLocal(&f) || !f->IsFunction()) return {};
+  if (!RunCached(s, c, name, source, cache).ToLocal(&f) || !f->IsFunction()) return {};
   return f.As<v8::Function>();
 }
 

@@ -325,11 +325,13 @@ ex_result ex_value(ex_isolate* s, uint64_t max_bytes) {
     r.error = Fail(EX_INTERNAL, "the program has not run");
     return r;
   }
-  s->value.clear();
+  ex_value_free(s);
   r.error = Outcome(s, scope.context, s->outcome.IsEmpty() ? s->evaluation.Get(iso) : s->outcome.Get(iso), max_bytes, &s->value);
   if (r.error.kind == EX_NONE) r.value = {s->value.data(), s->value.size()};
   return r;
 }
+
+void ex_value_free(ex_isolate* s) { std::string().swap(s->value); }
 
 ex_error executord::Outcome(ex_isolate* s, Local<v8::Context> c, Local<v8::Promise> p, uint64_t max_bytes, std::string* out) {
   ex_error e{};

@@ -117,6 +117,9 @@ func mapSnapshot(fd int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the startup snapshot: %w", err)
 	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("cannot read the startup snapshot: it is no file")
+	}
 	size := min(info.Size(), maxSnapshot)
 	if size == 0 {
 		return nil, nil

@@ -37,13 +37,17 @@ func MakeSnapshot() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the startup snapshot: %w", err)
 	}
-	analyzer, err := makeAnalyzerCache(blob)
+	goruntime.LockOSThread()
+	defer goruntime.UnlockOSThread()
+	snapshot := v8.LoadSnapshot(blob)
+	defer snapshot.Close()
+	analyzer, err := makeAnalyzerCache(snapshot)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the code cache of the analyzer: %w", err)
 	}
 	rest := appendSection(appendSection(nil, blob), analyzer)
 	for _, name := range runtime.Parts() {
-		cache, err := makeCache(blob, name)
+		cache, err := makeCache(snapshot, name)
 		if err != nil {
 			return nil, fmt.Errorf("cannot make the code cache of part %s: %w", name, err)
 		}
@@ -61,11 +65,7 @@ func appendSection(dst, section []byte) []byte {
 func padding(n int) int { return -n & (sectionAlign - 1) }
 
 // makeAnalyzerCache reads the samples and takes the code that V8 compiled for them.
-func makeAnalyzerCache(blob []byte) ([]byte, error) {
-	goruntime.LockOSThread()
-	defer goruntime.UnlockOSThread()
-	snapshot := v8.LoadSnapshot(blob)
-	defer snapshot.Close()
+func makeAnalyzerCache(snapshot *v8.Snapshot) ([]byte, error) {
 	iso, err := newAnalyzer(snapshot, nil)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,11 @@ func makeAnalyzerCache(blob []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return iso.LibraryCache()
+	cache, err := iso.LibraryCache()
+	if err == nil && len(cache) == 0 {
+		err = errors.New("there is none")
+	}
+	return cache, err
 }
 
 // newAnalyzer makes the isolate that reads entries.
@@ -94,11 +98,7 @@ var analyzerSamples = []string{
 }
 
 // makeCache uses a part in an isolate of its own and takes the code that V8 compiled for it.
-func makeCache(blob []byte, name string) ([]byte, error) {
-	goruntime.LockOSThread()
-	defer goruntime.UnlockOSThread()
-	snapshot := v8.LoadSnapshot(blob)
-	defer snapshot.Close()
+func makeCache(snapshot *v8.Snapshot, name string) ([]byte, error) {
 	shared := services{}.begin()
 	defer shared.end()
 	iso, err := v8.New(v8.Config{Snapshot: snapshot, HeapBytes: 256 << 20, BufferBytes: 64 << 20, AllowEval: true, Host: partsOnly{services: shared}})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -366,8 +365,7 @@ func (c *Conn) Buffered() bool {
 
 // readBody reads size bytes. A header alone never makes it allocate more than eagerBytes.
 func (c *Conn) readBody(size int) ([]byte, error) {
-	// Grow touches all of it, where make would leave fresh memory to the read: a page fault inside the kernel costs more.
-	body := slices.Grow([]byte(nil), min(size, eagerBytes))[:min(size, eagerBytes)]
+	body := make([]byte, min(size, eagerBytes))
 	if err := c.readFull(body); err != nil || size == len(body) {
 		return body, err
 	}

@@ -6,7 +6,7 @@ import { Execution, settle } from "./execution.js";
 import { invokeHeld, retain } from "./handles.js";
 import { Session } from "./session.js";
 import { transportOf } from "./transport/index.js";
-import { onAbort, pause } from "./wait.js";
+import { onAbort, persist } from "./wait.js";
 
 const defaults = {
   keepAliveMs: 15_000,
@@ -20,9 +20,6 @@ const optionNames = `url token tls webSocket name ${Object.keys(defaults).join("
 const requestNames = "code form language name input providers modules network limits retain trace execution fetch onLog onState signal";
 const invocationNames = "limits trace execution onLog onState signal";
 
-/** Refusals that a service gives while it is coming or going, and that say when it may be asked again. */
-const passing = ["draining", "maintenance", "session_limit", "overloaded"];
-
 export class RemoteExecutor {
   #settings;
   #open;
@@ -31,7 +28,6 @@ export class RemoteExecutor {
   #sessions = new Set(); // all that have not ended
   #running = new Map(); // by the promise of a call what has it leave: Node warns of a signal that many listen to
   #closing = new AbortController();
-  #wasConnected = false;
 
   constructor(options) {
     const settings = { ...defaults, ...known(options, optionNames, "option") };
@@ -59,7 +55,7 @@ export class RemoteExecutor {
     if (this.#closing.signal.aborted) throw closed();
     if (signal?.aborted) throw cancelled(signal);
     const leaving = new AbortController();
-    const running = run(anyOf(signal, leaving.signal));
+    const running = run(signal === undefined ? leaving.signal : AbortSignal.any([signal, leaving.signal]));
     this.#running.set(running, leaving);
     try {
       return await running;
@@ -89,26 +85,25 @@ export class RemoteExecutor {
 
   async #execute(request, leave) {
     const execution = await Execution.of(request);
-    const until = Date.now() + this.#settings.connectTimeoutMs;
-    for (let attempt = 0; ; attempt++) {
-      const session = await unless(leave, this.#connected());
-      try {
-        return await this.#await(session, execution, leave, (outcome) => {
-          let made;
-          try {
-            return settle(outcome, (told) => (made = this.#retain(session, request, told)));
-          } catch (error) {
-            made?.retained.dispose(); // nobody gets its handles
-            throw error;
-          }
-        });
-      } catch (error) {
-        // It was not accepted: another session may take it.
-        if (error.type !== "draining" || leave.aborted || Date.now() > until) throw error;
-        session.retire();
-        await pause(attempt, leave);
-      }
-    }
+    let session;
+    const run = async () => {
+      session = undefined;
+      session = await unless(leave, this.#connected());
+      return this.#await(session, execution, leave, (outcome) => {
+        let made;
+        try {
+          return settle(outcome, (told) => (made = this.#retain(session, request, told)));
+        } catch (error) {
+          made?.retained.dispose(); // nobody gets its handles
+          throw error;
+        }
+      });
+    };
+    return persist(run, this.#settings.connectTimeoutMs, leave, ({ type }) => {
+      if (type !== "draining" || session === undefined) return false;
+      session.retire(); // it was not accepted: another session may take it
+      return true;
+    });
   }
 
   // The outcome says how a program that is being cancelled really ended, so it is waited for.
@@ -155,31 +150,19 @@ export class RemoteExecutor {
     return this.#connecting;
   }
 
-  async #connect() {
-    const until = Date.now() + this.#settings.connectTimeoutMs;
+  #connect() {
     let refused; // what the service said last, which is better than that nobody answered then
-    for (let attempt = 0; ; attempt++) {
-      try {
-        const signal = anyOf(AbortSignal.timeout(Math.max(1, until - Date.now())), this.#closing.signal);
-        return this.#adopt(await Session.open(this.#open, this.#settings, signal));
-      } catch (error) {
-        const least = error.retryAfterMs ?? 0;
-        if (error.type !== "internal") refused = error;
-        const worthwhile = this.#worthwhile(error, refused !== undefined);
-        if (!worthwhile || Date.now() + least >= until) throw refused ?? error;
-        await pause(attempt, this.#closing.signal, least);
-      }
-    }
-  }
-
-  // Where nobody ever was, nobody is waited for: the address may be wrong.
-  #worthwhile(error, answered) {
-    if (this.#closing.signal.aborted) return false;
-    return passing.includes(error.type) || ((this.#wasConnected || answered) && error.type === "internal");
+    const run = async (signal) => this.#adopt(await Session.open(this.#open, this.#settings, signal));
+    return persist(run, this.#settings.connectTimeoutMs, this.#closing.signal, (error) => {
+      if (error.type !== "internal") refused = error;
+      // Where nobody ever was, nobody is waited for: the address may be wrong.
+      return error.retryable && (this.#session ?? refused) !== undefined;
+    }).catch((error) => {
+      throw refused ?? error;
+    });
   }
 
   #adopt(session) {
-    this.#wasConnected = true;
     this.#session = session;
     this.#sessions.add(session);
     session.gone.then(() => this.#sessions.delete(session));
@@ -202,11 +185,6 @@ function known(object, names, what) {
 const closed = () => new ExecutorError("draining", "the executor is closed");
 const reasonOf = (signal) => String(signal.reason?.message ?? "cancelled by the caller");
 const cancelled = (signal) => new ExecutorError("cancelled", reasonOf(signal), { ran: false });
-
-const anyOf = (...signals) => {
-  const there = signals.filter((signal) => signal !== undefined);
-  return there.length === 1 ? there[0] : AbortSignal.any(there);
-};
 
 /** promise, or the rejection of a signal that comes first. */
 function unless(signal, promise) {

@@ -5,7 +5,7 @@
 
 import { ExecutorError, refusal } from "./errors.js";
 import { parse } from "./values/json.js";
-import { onAbort, pause } from "./wait.js";
+import { onAbort, persist } from "./wait.js";
 
 /** Half of what the service counts on: an acknowledgement after so many messages, or so many characters of them. */
 const ackMessages = 32;
@@ -85,6 +85,8 @@ export function linkOf(open, client) {
   };
 
   async function connect(params, signal) {
+    const late = new ExecutorError("internal", "cannot open a session: it takes too long");
+    if (signal.aborted) throw late;
     const made = await open(signal);
     return new Promise((resolve, reject) => {
       let off;
@@ -106,7 +108,7 @@ export function linkOf(open, client) {
           turnAway(error);
         }
       };
-      off = onAbort(signal, () => turnAway(new ExecutorError("internal", "cannot open a session: it takes too long")));
+      off = onAbort(signal, () => turnAway(late));
       if (!signal.aborted) made.send(messageOf({ id: 0, method: "session.open", params }));
     });
   }
@@ -170,18 +172,9 @@ export function linkOf(open, client) {
     else again(code, reason);
   }
 
-  async function again(code, reason) {
-    const until = Date.now() + resume.windowMs;
-    for (let attempt = 0; !link.ended; attempt++) {
-      const signal = AbortSignal.any([AbortSignal.timeout(Math.max(1, until - Date.now())), closing.signal]);
-      try {
-        await connect({ client, resume: resume.token, received }, signal);
-        return;
-      } catch (error) {
-        if (error.retryable === false || signal.aborted) return end(code, reason);
-      }
-      await pause(attempt, closing.signal);
-    }
+  function again(code, reason) {
+    const resuming = (signal) => connect({ client, resume: resume.token, received }, signal);
+    persist(resuming, resume.windowMs, closing.signal, ({ retryable }) => retryable !== false && !link.ended).catch(() => end(code, reason));
   }
 
   function end(code, reason) {

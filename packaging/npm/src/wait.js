@@ -8,13 +8,39 @@ export function onAbort(signal, stop) {
   return () => signal.removeEventListener("abort", stop);
 }
 
-/** Waits between attempts, from 0: each time up to twice as long, at random, and leastMs at least. A signal ends it. */
-export async function pause(attempt, signal, leastMs = 0) {
-  const ms = Math.max(leastMs, Math.random() * Math.min(firstMs * 2 ** attempt, longestMs));
+/**
+ * Calls run(signal) until it resolves, and resolves to that: for ms at most, or until signal is aborted, of which run is told by
+ * a signal of its own. It rejects with the error of the last attempt, the first that again(error) gives up.
+ */
+export async function persist(run, ms, signal, again) {
+  const until = Date.now() + ms;
+  const over = new AbortController();
+  const stop = () => over.abort();
+  // AbortSignal.any of an AbortSignal.timeout is never aborted where Node 20 collects the latter.
+  const timer = setTimeout(stop, ms);
+  const off = onAbort(signal, stop);
+  try {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await run(over.signal);
+      } catch (error) {
+        const least = error.retryAfterMs ?? 0;
+        if (!again(error) || over.signal.aborted || Date.now() + least >= until) throw error;
+        await pause(attempt, over.signal, least);
+      }
+    }
+  } finally {
+    clearTimeout(timer);
+    off();
+  }
+}
+
+// pause waits between attempts, from 0: each time up to twice as long, at random, and least ms at least. A signal ends it.
+async function pause(attempt, signal, least) {
   let timer;
   let off;
   await new Promise((resolve) => {
-    timer = setTimeout(resolve, ms);
+    timer = setTimeout(resolve, Math.max(least, Math.random() * Math.min(firstMs * 2 ** attempt, longestMs)));
     off = onAbort(signal, resolve);
   });
   clearTimeout(timer);

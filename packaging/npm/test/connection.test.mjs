@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import test from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { ExecutorError, RemoteExecutor } from "../src/index.js";
 import { parseAddress } from "../src/transport/address.js";
 import { packageRoot } from "./support/repository.mjs";
@@ -240,6 +242,16 @@ test("one that goes on stopping, or is gone then, is not asked for ever, and its
       await failed;
     }, { connectTimeoutMs: 500, service: { open: false } });
     assert.ok(sessions < 20);
+  }
+});
+
+test("a service that never answers is waited for as long as was asked, whatever is collected meanwhile", async () => {
+  setFlagsFromString("--expose-gc");
+  const collecting = setInterval(runInNewContext("gc"), 20);
+  try {
+    await withScript(() => {}, (executor) => fails(executor.execute({ code: "x" }), "internal", /too long/), { connectTimeoutMs: 300, service: { open: false } });
+  } finally {
+    clearInterval(collecting);
   }
 });
 

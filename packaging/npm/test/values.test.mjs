@@ -77,6 +77,13 @@ test("values of another realm are known by what they are", async () => {
   assert.ok(sameValue(got, want), JSON.stringify(got));
 });
 
+test("an array of holes costs what is in it", async () => {
+  const array = Object.assign([], { 2: "a", 3: "b", 4294967290: "c", 4294967295: "no item", "05": "none either" });
+  assert.equal(array.length, 4294967291);
+  array.length += 4;
+  assert.equal(await encode(array), '[{"@hole":2},"a","b",{"@hole":4294967286},"c",{"@hole":4}]');
+});
+
 test("each property is read once, and a getter that throws is the caller's error", async () => {
   let reads = 0;
   const value = { get a() { return ++reads; } };

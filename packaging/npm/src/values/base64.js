@@ -11,29 +11,24 @@ export function toBase64(bytes) {
   return btoa(text);
 }
 
-/** Reads what toBase64 writes, and nothing else: undefined for any other text. */
+/** Reads what toBase64 writes, into memory of its own. Throws where text is anything else, or no string. */
 export function fromBase64(text) {
-  if (text.length % 4 !== 0 || text.includes("-") || text.includes("_")) return undefined;
-  const bytes = read(text);
+  const bytes = read(String(text));
+  const { length } = bytes;
   // Readers pass over what is no letter, and over stray bits in the last one: one text for each value.
-  const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
-  const tail = bytes?.subarray(Math.floor((bytes.length - 1) / 3) * 3);
-  return bytes?.length === (text.length / 4) * 3 - padding && (text === "" || toBase64(tail) === text.slice(-4)) ? bytes : undefined;
+  const tail = toBase64(bytes.subarray(length - (length % 3 || 3)));
+  if (text.length !== Math.ceil(length / 3) * 4 || !text.endsWith(tail) || text.includes("-") || text.includes("_")) throw new TypeError("it is no base64");
+  return bytes;
 }
 
 function read(text) {
   if (Buffer) {
-    const { buffer, byteOffset, length } = Buffer.from(text, "base64");
-    // Small ones share their memory with others.
-    return length === buffer.byteLength ? new Uint8Array(buffer) : new Uint8Array(buffer.slice(byteOffset, byteOffset + length));
+    const bytes = Buffer.from(text, "base64");
+    return new Uint8Array(bytes.length === bytes.buffer.byteLength ? bytes.buffer : bytes); // small ones share their memory with others
   }
-  try {
-    if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
-    const units = atob(text);
-    const bytes = new Uint8Array(units.length);
-    for (let i = 0; i < units.length; i++) bytes[i] = units.charCodeAt(i);
-    return bytes;
-  } catch {
-    return undefined;
-  }
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const units = atob(text);
+  const bytes = new Uint8Array(units.length);
+  for (let i = 0; i < units.length; i++) bytes[i] = units.charCodeAt(i);
+  return bytes;
 }

@@ -11,34 +11,29 @@ export function parse(text) {
 // colons jumps from quote to quote, so long strings cost nothing.
 function colons(text) {
   let found = 0;
-  for (let open = text.indexOf('"'); open >= 0; ) {
-    let end = text.indexOf('"', open + 1);
-    while (escaped(text, end)) end = text.indexOf('"', end + 1);
-    let next = end + 1;
-    while (isSpace(text.charCodeAt(next))) next++;
-    if (text.charCodeAt(next) === 0x3a) found++;
-    open = text.indexOf('"', next);
+  for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at)) {
+    do at = text.indexOf('"', at + 1);
+    while (isEscaped(text, at));
+    do at++;
+    while (" \n\r\t".includes(text[at]));
+    if (text[at] === ":") found++;
   }
   return found;
 }
 
-function escaped(text, quote) {
+function isEscaped(text, quote) {
   let from = quote;
-  while (text.charCodeAt(from - 1) === 0x5c) from--;
+  while (text[from - 1] === "\\") from--;
   return (quote - from) % 2 === 1;
 }
 
-const isSpace = (unit) => unit === 0x20 || unit === 0x0a || unit === 0x0d || unit === 0x09;
-
 function members(value) {
   let found = 0;
-  const left = [value];
-  while (left.length > 0) {
-    const next = left.pop();
-    if (next === null || typeof next !== "object") continue;
+  const left = [[value]];
+  for (const next of left) {
     const items = Array.isArray(next) ? next : Object.values(next);
     if (items !== next) found += items.length;
-    for (const item of items) if (typeof item === "object") left.push(item);
+    for (const item of items) if (typeof item === "object" && item !== null) left.push(item);
   }
   return found;
 }

@@ -1,0 +1,212 @@
+// The tags of the codec, with both directions of each: ipc/protocol/codec.go says what stands for what.
+
+import { fromBase64, toBase64 } from "./base64.js";
+import { define, members, put } from "./walk.js";
+
+const { isArray } = Array;
+export const isText = (value) => typeof value === "string";
+const isPair = (value) => isArray(value) && value.length === 2;
+const arePairs = (value) => isArray(value) && value.every(isPair);
+const areTexts = (value) => isPair(value) && value.every(isText);
+const matches = (pattern, value) => isText(value) && pattern.test(value);
+
+export const isObject = (value) => value !== null && typeof value === "object" && !isArray(value);
+
+/** A BigInt of at most 65536 bits without its sign, false in place of a longer one. */
+export function bounded(bigint) {
+  const size = bigint < 0n ? -bigint : bigint;
+  return BigInt.asUintN(65536, size) === size && bigint;
+}
+
+/**
+ * How tags are read: [read, fill] of each. read(body, at, handle) gives the value; where the body is of another form it gives
+ * false, or throws. What may have references to itself inside is empty then, and fill(value, body, at) fills it. at is of a
+ * walk that is at the body, and handle(id, kind) makes what stands for a handle.
+ */
+export const tags = {
+  __proto__: null,
+  "@undefined": [(body) => (body === true ? undefined : false)],
+  "@number": [(body) => matches(/^(NaN|-?Infinity|-0)$/, body) && Number(body)],
+  // Of 65536 bits are 19729 digits.
+  "@bigint": [(body) => matches(/^(0|-?[1-9]\d*)$/, body) && body.length <= 19730 && bounded(BigInt(body))],
+  "@utf16": [(body) => {
+    let text = "";
+    for (const unit of new Uint16Array(fromBase64(body).buffer)) text += String.fromCharCode(unit);
+    return text;
+  }],
+  "@bytes": [(body) => fromBase64(body)],
+  "@handle": [(body, at, handle) => {
+    if (isText(body)) return handle(body, "function");
+    return areTexts(body) && /^(iterator|stream)$/.test(body[1]) && handle(...body);
+  }],
+  "@object": [(body) => isObject(body) && {}, (object, body, at) => members(object, body, at)],
+};
+
+/**
+ * How objects are written: [tag, member, write] by class string. A class string alone can be a lie: the member tells, where
+ * there is one, which only objects of the class have. write(object, at, own, later) gives the body of the tag. at is of a
+ * walk that is at the body, own what the member has or gives, and later(blob) stands for bytes that have to be read first.
+ */
+export const classes = { __proto__: null };
+
+function tag(name, kinds, member, write, ...reading) {
+  for (const kind of kinds.split(" ")) classes[kind] = [name, member, write];
+  tags[name] = reading;
+}
+
+tag("@date", "Date", "getTime", (date, at, time) => (Number.isNaN(time) ? null : time), (body) => {
+  const date = new Date(body ?? NaN);
+  return (body === null || date.getTime() === body) && date;
+});
+tag("@regexp", "RegExp", "source", ({ source, flags }) => [source, flags], (body) => areTexts(body) && new RegExp(...body));
+tag("@url", "URL", "href", ({ href }) => href, (body) => isText(body) && new URL(body));
+
+tag("@boxed", "Boolean Number String BigInt", "valueOf", (box, at, value) => [at(value, 0)], (body, at) => {
+  const value = isArray(body) && body.length === 1 ? at(body[0], 0) : null;
+  return value !== undefined && value !== null && Object(value) !== value && Object(value);
+});
+
+const entries = (list, at) => Array.from(list, ([key, value], i) => [at(key, i, 0), at(value, i, 1)]);
+
+tag("@map", "Map", "size", entries, (body) => arePairs(body) && new Map(), (map, body, at) => {
+  for (const entry of entries(body, at)) map.set(...entry);
+});
+tag("@set", "Set", "size", (set, at) => Array.from(set, at), (body) => isArray(body) && new Set(), (set, body, at) => {
+  for (const item of Array.from(body, at)) set.add(item);
+});
+
+// Bytes, and the classes that show them.
+
+/** Classes whose bytes cross with their name. */
+const bufferKind = /^(ArrayBuffer|DataView|((Int|Uint)(8|16|32)|Uint8Clamped|Float(16|32|64)|Big(Int|Uint)64)Array)$/;
+
+tag("@buffer", "ArrayBuffer", "byteLength", (buffer) => ["ArrayBuffer", toBase64(new Uint8Array(buffer))], (body) => {
+  if (!areTexts(body) || !bufferKind.test(body[0])) return false;
+  const { buffer } = fromBase64(body[1]);
+  return body[0] === "ArrayBuffer" ? buffer : new globalThis[body[0]](buffer);
+});
+
+/** The tag of a view and its body. */
+export function viewTag(view) {
+  const text = toBase64(new Uint8Array(view.buffer, view.byteOffset, view.byteLength));
+  // Typed arrays have their class, whatever the subclass, as their class string.
+  const kind = Reflect.get(Uint8Array.prototype, Symbol.toStringTag, view) ?? "DataView";
+  return kind === "Uint8Array" ? ["@bytes", text] : ["@buffer", [kind, text]];
+}
+
+// Errors. Members that are strings are not enumerable, nor are values that have a meaning.
+
+const errorTexts = ["name", "message", "stack"];
+const errorValues = ["cause", "errors"];
+
+/** A line of a stack that names a place in the host's files, which are nobody's business. */
+const hostFrame = /(^\s*at |@).*:\d+:\d+\)?$/m;
+
+/** The body of an Error's tag. */
+export function errorBody(error, at) {
+  const texts = { __proto__: null };
+  for (const key of errorTexts) texts[key] = textOf(error, key);
+  if (!Object.hasOwn(error, "stack") || texts.stack === "" || hostFrame.test(texts.stack)) delete texts.stack;
+  const keys = new Set([...errorValues.filter((key) => Object.hasOwn(error, key)), ...Object.keys(error)]);
+  return members(texts, error, at, [...keys].filter((key) => !errorTexts.includes(key)));
+}
+
+tags["@error"] = [(body) => {
+  const { name = "Error", message = "", stack = `${name}: ${message}` } = body;
+  if (!isObject(body) || ![name, message, stack].every(isText)) return false;
+  const error = new (/^(Aggregate|Eval|Range|Reference|Syntax|Type|URI)Error$/.test(name) ? globalThis[name] : Error)([]);
+  delete error.errors;
+  define(error, "message", message);
+  define(error, "stack", stack);
+  if (error.name !== name) define(error, "name", name);
+  return error;
+}, (error, body, at) => {
+  for (const key of Object.keys(body)) {
+    if (!errorTexts.includes(key)) (errorValues.includes(key) ? define : put)(error, key, at(body[key], key));
+  }
+}];
+
+// textOf gives "" for what has no text: a symbol, and what throws.
+function textOf(error, key) {
+  try {
+    return `${error[key]}`;
+  } catch {
+    return "";
+  }
+}
+
+// The web's classes.
+
+// The names of headers are looked at by Headers.
+const areHeaders = (list) => isArray(list) && list.every((pair) => areTexts(pair) && /^[^\0\n\r\u0100-\uffff]*$/.test(pair[1]));
+const bytesIn = (tree) => (Object.keys(tree).length === 1 ? fromBase64(tree["@bytes"]) : undefined);
+
+const formEntries = (form, at) => Array.from(form, ([name, value], i) => [name, at(value, i, 1)]);
+
+tag("@headers", "Headers", "", (headers) => [...headers], (body) => areHeaders(body) && new Headers(body));
+tag("@formdata", "FormData", "", formEntries, (body) => arePairs(body) && new FormData(), (form, body, at) => {
+  body.forEach(([name, item], i) => {
+    const value = at(item, i, 1);
+    if (!isText(name) || !(isText(item) || value instanceof File)) throw new TypeError("an entry is of another form");
+    form.append(name, value);
+  });
+});
+
+/** How members cross that do not as they are: [write(object, later), read(tree)], undefined where there is nothing to tell. */
+const special = {
+  __proto__: null,
+  headers: [({ headers }) => [...headers], (list) => (areHeaders(list) ? list : undefined)],
+  body: [(message, later) => (message.body ? later(message) : null), (tree) => (tree === null ? null : bytesIn(tree))],
+  data: [(blob, later) => later(blob), bytesIn],
+  type: [({ type, status }) => (status === undefined || type === "error" ? type : undefined)], // of a Blob, or of a Response
+  referrer: [({ referrer }) => (referrer === "" ? "no-referrer" : undefined)], // a page's address does not leave it
+};
+const asIs = (object, later, key) => object[key];
+const ifAlike = (value, example) => (typeof value === typeof example && (typeof value !== "number" || Number.isSafeInteger(value)) ? value : undefined);
+
+// tagOfMembers has objects of a class cross by their members: all of required, which has an example of each, and those of
+// options that are not what they are usually. make(members, more) makes one. Gives read(body, more) of the tag.
+function tagOfMembers(name, kind, make, required, options) {
+  const all = { __proto__: null, ...required, ...options };
+
+  function write(object, at, own, later) {
+    const body = {};
+    for (const key of Object.keys(all)) {
+      const value = (special[key]?.[0] ?? asIs)(object, later, key);
+      if (key in required || (value !== undefined && value !== all[key])) body[key] = value;
+    }
+    return body;
+  }
+
+  function read(body, more) {
+    const found = {};
+    for (const key of Object.keys({ ...required, ...body })) {
+      const value = key in all ? (special[key]?.[1] ?? ifAlike)(body[key], all[key]) : undefined;
+      if (value === undefined) throw new TypeError(`its ${key.slice(0, 80)} is missing, unknown or of another kind`);
+      found[key] = value;
+    }
+    return make(found, more);
+  }
+
+  tag(name, kind, "", write, (body) => read(body));
+  return read;
+}
+
+tagOfMembers("@blob", "Blob", ({ data, ...options }) => new Blob([data], options), { type: "", data: null });
+tagOfMembers("@file", "File", ({ name, data, ...options }) => new File([data], name, options), { name: "", type: "", lastModified: 0, data: null });
+
+/** The Request of a tag's body. more has further options of it. */
+export const readRequest = tagOfMembers("@request", "Request", ({ url, mode, referrer, ...init }, more) => {
+  return new Request(url, { ...init, mode: mode === "navigate" ? undefined : mode, referrer: referrer && "", ...more });
+}, { method: "", url: "", headers: [], body: null }, {
+  mode: "cors", credentials: "same-origin", cache: "default", redirect: "follow", referrer: "", referrerPolicy: "", integrity: "", keepalive: false,
+});
+
+tagOfMembers("@response", "Response", (told) => {
+  if (told.status === 0 && told.type === "error") return Response.error();
+  const response = new Response(told.body, told);
+  for (const key of ["url", "type", "redirected"]) {
+    if ((told[key] ?? response[key]) !== response[key]) define(response, key, told[key]);
+  }
+  return response;
+}, { status: 0, statusText: "", url: "", headers: [], body: null }, { type: "", redirected: false });

@@ -5,7 +5,8 @@ import "strings"
 // A recogniser of ECMAScript modules (ECMA-262, 2026): it finds where the statements of a text begin and end and what sort
 // they are, and refuses what is no module. It builds no tree. Early errors that engines find as well are left to them; those
 // that decide how a text is read (a return outside of functions, names declared twice at the top) are found here. It is the
-// twin of packaging/npm/src/codemode/syntax.js: what one reads, the other reads alike.
+// twin of packaging/npm/src/codemode/syntax.js, which takes more: what engines take, both divide alike, but for names declared
+// twice at the top.
 
 const (
 	// maxHeads bounds what might be heads of arrow functions inside each other: each is read twice where it is none.

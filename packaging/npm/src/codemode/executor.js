@@ -6,7 +6,7 @@ import { hostName, moduleOf } from "./harness.js";
 import { hostOf } from "./host.js";
 import { limitResult } from "./limit.js";
 import { faultOf, toolsOf } from "./names.js";
-import { normalizeCode } from "./normalize.js";
+import { readCode } from "./normalize.js";
 
 const usualTimeoutMs = 60_000;
 const timedOut = "Execution timed out";
@@ -83,7 +83,7 @@ function planOf(code, providersOrFns, connectors) {
     if (typeof found === "string") return found;
     tools.set(provider.name, found);
   }
-  return { code: normalizeCode(code), providers, connectors, tools };
+  return { code: readCode(code), providers, connectors, tools };
 }
 
 function recordOf(fns) {

@@ -1,27 +1,25 @@
 // The module that runs in the sandbox: the harness of harness/program.js in the repository around the code of a model.
 
 import { harness } from "./harness-text.js";
-import { unreadable } from "./normalize.js";
 
 /** The name of the provider that the harness calls. */
 export const hostName = "codemodeHost";
 
 /**
- * The module that runs code, a normalized text, with namespaces as constants around it. mark is a name that nobody can guess.
+ * The module that runs code, what readCode gives, with namespaces as constants around it. mark is a name that nobody can guess.
  * The constants are in a scope of their own: a namespace may have the name of whatever the harness uses.
  */
-export function moduleOf({ code, providers, connectors, mark }) {
+export function moduleOf({ code: [text, statements], providers, connectors, mark }) {
   const run = `$${mark}`;
-  const statements = unreadable(code);
   const names = [...providers, ...connectors].map(({ name }) => name);
   const constants = names.map((name, i) => `const ${name} = ${run}.${i < providers.length ? "tools" : "connector"}(${JSON.stringify(name)});`);
   const preludes = providers.map(({ prelude }) => prelude).filter(Boolean);
-  const quoted = [statements, ...names].map((text) => JSON.stringify(text)).join(", ");
+  const quoted = [statements, ...names].map((part) => JSON.stringify(part)).join(", ");
   return `const ${run} = (${harness})("${mark}");
 export default () => ${run}.run(async () => {
 ${[...constants, ...preludes].join("\n")}
 return (
-${statements === undefined ? code : `() => ${run}.compile(${quoted})(${names.join(", ")})`}
+${statements === undefined ? text : `() => ${run}.compile(${quoted})(${names.join(", ")})`}
 );
 });
 `;

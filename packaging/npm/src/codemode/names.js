@@ -4,7 +4,7 @@ import { reserved, words } from "./syntax.js";
 
 /** Reserved words of ECMAScript, and those of older editions. */
 const reservedWords = new Set([...reserved, ...words(
-  "abstract arguments boolean byte char double eval final float goto int long native short synchronized throws transient undefined volatile")]);
+  "abstract arguments boolean byte char double eval false final float goto import int long native null short super synchronized this throws transient true undefined volatile")]);
 
 const reservedNames = words(
   "__dispatchers __connectors __logs __CODEMODE_BINARY_TAG __bytesToBase64 __base64ToBytes __encodeCodemodeValue __decodeCodemodeValue " +

@@ -8,54 +8,35 @@ const fenced = /^```(?:js|javascript|typescript|ts|tsx|jsx)?\s*\n([^]*?)```\s*$/
  * The text of a function without parameters that does what code does. It does not change its own output, unless nothing of it
  * can be read.
  */
-export function normalizeCode(code) {
-  const trimmed = String(code).trim();
-  const source = (fenced.exec(trimmed)?.[1] ?? trimmed).trim();
-  if (source === "") return "async () => {}";
-  try {
-    return functionOf(source, statementsOf(source));
-  } catch {
-    // No module: statements with a return at the top, another language, or nothing that runs.
-    return bodyOf(source);
-  }
-}
+export const normalizeCode = (code) => readCode(code)[0];
 
 /**
- * Where a normalized text is a function and no more, undefined; else the statements in it. They may be broken, or close what
- * is written around them, or be of a newer language than this package knows.
+ * The normalized text of code and, where that is not certain to be a function and no more, the statements in it: they may be
+ * broken, or close what is written around them, or be of a newer language than this package knows.
  */
-export function unreadable(text) {
+export function readCode(code) {
+  const trimmed = String(code).trim();
+  const source = (fenced.exec(trimmed)?.[1] ?? trimmed).trim();
+  if (source === "") return ["async () => {}"];
+  let statements;
   try {
-    const [only, ...others] = statementsOf(text);
-    if (others.length === 0 && only.kind === "expression" && only.value.kind === "arrow") return undefined;
+    statements = statementsOf(source);
   } catch {
-    // The same as any other text.
+    return [bodyOf(source), source];
   }
-  return text.slice(begin.length, -end.length);
-}
-
-const begin = "async () => {\n";
-const end = "\n}";
-const bodyOf = (text) => begin + text + end;
-
-function functionOf(source, statements) {
-  const last = statements.at(-1);
-  if (statements.length === 1) {
-    if (last.kind === "expression" && last.value.kind === "arrow") return without(source, last.semicolon);
-    if (last.kind === "default") return defaultOf(source, last.value);
-    if (last.kind === "function") return bodyOf(`${source}\nreturn ${last.name}();`);
+  const { start, end, value, exported, name } = statements?.at(-1) ?? {};
+  if (statements?.length === 1) {
+    // A semicolon after an arrow function would end the function too early.
+    if (value?.kind === "arrow") return [(source.slice(0, source[end - 1] === ";" ? end - 1 : end) + source.slice(end)).trim()];
+    if (exported) return defaultOf(source.slice(exported.start, exported.end), exported.kind);
+    if (name) return [bodyOf(`${source}\nreturn ${name}();`)];
   }
-  if (last?.kind !== "expression") return bodyOf(source);
-  const { value } = last;
-  return bodyOf(`${source.slice(0, last.start)}return (${source.slice(value.start, value.end)})`);
+  return [bodyOf(value ? `${source.slice(0, start)}return (${source.slice(value.start, value.end)})` : source)];
 }
 
-function defaultOf(source, { kind, name, ...place }) {
-  const text = source.slice(place.start, place.end);
-  if (name === undefined && kind === "function") return bodyOf(`return (${text})();`);
-  if (name === undefined && kind === "class") return bodyOf(`return (${text});`);
-  return normalizeCode(text);
+function defaultOf(text, kind) {
+  if (kind === "function") return [bodyOf(`return (${text})();`)];
+  return kind === "class" ? [bodyOf(`return (${text});`)] : readCode(text);
 }
 
-// without leaves out the semicolon after an arrow function, where it would end the function too early.
-const without = (text, at) => (at < 0 ? text : (text.slice(0, at) + text.slice(at + 1)).trim());
+const bodyOf = (text) => `async () => {\n${text}\n}`;

@@ -17,8 +17,7 @@ const forgotten = new FinalizationRegistry((release) => release());
  */
 export function retain(session, call, told) {
   const live = new Set(); // ids
-  const calls = new Map(); // those under way, which may give new handles: how many, by id
-  const unwanted = new Set(); // ids to give up after them
+  let calls = 0; // those under way, which may give new handles
   let gone = []; // ids to tell the service of
   let timer;
 
@@ -38,7 +37,7 @@ export function retain(session, call, told) {
   }
 
   function endIfUnused() {
-    if (live.size + calls.size === 0) end();
+    if (live.size + calls === 0) end();
   }
 
   // With nothing under way it ends by itself after a while.
@@ -53,43 +52,37 @@ export function retain(session, call, told) {
     endIfUnused();
   }
 
-  // Handles of one turn leave together, those that are being called after their calls.
-  function release(id) {
-    if (calls.has(id)) return unwanted.add(id);
-    unwanted.delete(id);
-    if (live.delete(id) && gone.push(id) === 1) queueMicrotask(tell);
-  }
-
-  async function invoke(id, method, args, options) {
-    if (unwanted.has(id)) throw new ExecutorError("handle_unknown", "it was disposed of");
-    calls.set(id, (calls.get(id) ?? 0) + 1);
-    clearTimeout(timer);
-    try {
-      return await call(id, method, args, options);
-    } finally {
-      const left = calls.get(id) - 1;
-      if (left > 0) calls.set(id, left);
-      else calls.delete(id);
-      if (calls.size === 0) rest();
-      if (unwanted.has(id)) release(id);
-      endIfUnused();
-    }
-  }
-
   function make(id, kind) {
+    let under = 0; // calls of it that are under way
+    let unwanted = false;
     live.add(id);
-    const letGo = () => release(id);
-    const method = (name) => async (...args) => (await invoke(id, name, args)).value;
-    const next = method("next");
-    const cancel = method("return");
-    let object;
-    if (kind === "function") object = method();
-    else if (kind === "iterator") object = { next, return: cancel, throw: method("throw"), [Symbol.asyncIterator]: itself };
-    else object = streamOf(next, cancel, letGo);
-    if (kind !== "stream") disposable(object, letGo);
-    held.set(object, (args, options) => invoke(id, undefined, args, options));
+
+    // Handles of one turn leave together, those that are being called after their calls.
+    function release() {
+      unwanted = true;
+      if (under === 0 && live.delete(id) && gone.push(id) === 1) queueMicrotask(tell);
+    }
+
+    async function invoke(method, args, options) {
+      if (unwanted) throw new ExecutorError("handle_unknown", "it was disposed of");
+      under++;
+      calls++;
+      clearTimeout(timer);
+      try {
+        return await call(id, method, args, options);
+      } finally {
+        under--;
+        calls--;
+        if (calls === 0) rest();
+        if (unwanted) release();
+        endIfUnused();
+      }
+    }
+
+    const object = objectOf(kind, (method) => async (...args) => (await invoke(method, args)).value, release);
+    held.set(object, (args, options) => invoke(undefined, args, options));
     handleTags.set(object, kind === "function" ? id : [id, kind]);
-    forgotten.register(object, letGo);
+    forgotten.register(object, release);
     return object;
   }
 
@@ -102,6 +95,12 @@ export function retain(session, call, told) {
   session.gone.then(end);
   rest();
   return { retained, reader, learn };
+}
+
+// objectOf makes what looks like its kind. method(name) gives a method of the handle.
+function objectOf(kind, method, release) {
+  if (kind === "stream") return streamOf(method("next"), method("return"), release);
+  return disposable(kind === "function" ? method() : { next: method("next"), return: method("return"), throw: method("throw"), [Symbol.asyncIterator]: itself }, release);
 }
 
 function disposable(object, value) {

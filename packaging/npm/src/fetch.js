@@ -1,20 +1,15 @@
 // HTTP exchanges that a program asks of its host (network "host").
 
-import { fromBase64, toBase64 } from "./values/base64.js";
+import { encodeTree } from "./values/encode.js";
+import { readRequest } from "./values/tags.js";
 
 /** Has handle(request, context) answer one request of the protocol, and gives its response as the protocol has it. */
-export async function answerFetch(handle, asked, context) {
-  const init = { method: asked.method, headers: asked.headers, redirect: "manual", signal: context.signal };
-  if (asked.body !== null) init.body = fromBase64(asked.body["@bytes"]);
-  const response = await handle(new Request(asked.url, init), context);
+export async function answerFetch(handle, { method, url, headers, body }, context) {
+  const request = readRequest({ method, url, headers, body }, { redirect: "manual", signal: context.signal });
+  const response = await handle(request, context);
   if (!(response instanceof Response)) throw new TypeError("fetch: the host answered with what is no Response");
-  const { status, statusText, url } = response;
-  const body = response.body === null ? null : { "@bytes": toBase64(new Uint8Array(await response.arrayBuffer())) };
-  return { status, statusText, url, headers: headersOf(response), body };
-}
-
-// headersOf leaves out what was true of the body only until the runtime decoded it.
-function headersOf(response) {
-  const decoded = response.url !== "" && response.headers.has("content-encoding");
-  return [...response.headers].filter(([name]) => !decoded || (name !== "content-encoding" && name !== "content-length"));
+  const { "@response": told } = await encodeTree(response);
+  // What was true of the body only until the runtime decoded it is left out.
+  const stale = told.url !== "" && response.headers.has("content-encoding") ? /^content-(encoding|length)$/ : /^$/;
+  return { status: told.status, statusText: told.statusText, url: told.url, body: told.body, headers: told.headers.filter(([name]) => !stale.test(name)) };
 }

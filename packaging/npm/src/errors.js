@@ -16,7 +16,8 @@ export const errorTypes = Object.freeze(taxonomy.flatMap(([first, types], row) =
   type: word.replace("*", ""), code: first - i, ran: row === 0, retryable: word.endsWith("*"),
 }))));
 
-const infoOf = (type) => errorTypes.find((info) => info.type === type);
+const find = (told) => errorTypes.find(({ type, code }) => type === told || code === told);
+const infoOf = (type, code) => find(type) ?? find(code) ?? find("internal");
 
 /**
  * Why a program ended badly, or was not run at all. Decide by `type`, never by text. With `ran` it has `logs`, `calls` and
@@ -25,7 +26,7 @@ const infoOf = (type) => errorTypes.find((info) => info.type === type);
 export class ExecutorError extends Error {
   constructor(type, message, fields = {}) {
     super(message);
-    Object.assign(this, infoOf(type) ?? infoOf("internal"), { type, logs: [] }, fields);
+    Object.assign(this, infoOf(type), { type, logs: [] }, fields);
   }
 
   get name() {
@@ -33,30 +34,24 @@ export class ExecutorError extends Error {
   }
 }
 
-const textOf = (value) => (typeof value === "string" ? value : undefined);
-
 /** The members of object that are not undefined. */
 export const given = (object) => Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 
+const textOf = (value, otherwise) => (typeof value === "string" ? value : otherwise);
+
 // known takes of a plain object what the protocol says.
 const known = ({ name, stack, position, reason, field, retryAfterMs }) => given({
-  thrownName: textOf(name),
-  programStack: textOf(stack),
-  position: position !== null && typeof position === "object" ? position : undefined,
-  reason: textOf(reason),
-  field: textOf(field),
-  retryAfterMs: retryAfterMs > 0 ? retryAfterMs : undefined,
+  thrownName: name, programStack: stack, position, reason, field, retryAfterMs: retryAfterMs > 0 ? retryAfterMs : undefined,
 });
 
 /** The error that an answer {code, message, data} of JSON-RPC, or of the HTTP layer, stands for; "internal" for an unknown code. */
 export function refusal({ code, message, data }) {
   const told = Object(data);
-  const { type } = infoOf(told.type) ?? errorTypes.find((info) => info.code === code) ?? infoOf("internal");
-  return new ExecutorError(type, textOf(message) ?? type, known(told));
+  const { type } = infoOf(told.type, code);
+  return new ExecutorError(type, textOf(message, type), known(told));
 }
 
 /** The error in an outcome. Values in it are decoded by the caller. */
 export function ending(error, fields) {
-  const type = infoOf(error.type) ? error.type : "internal";
-  return new ExecutorError(type, textOf(error.message) ?? "", { ...known(error), ...fields, ran: true });
+  return new ExecutorError(infoOf(error.type).type, textOf(error.message, ""), { ...known(error), ...fields, ran: true });
 }

@@ -2,33 +2,35 @@
 // prototype has.
 
 const maxPath = 16;
-const isTree = (value) => typeof value === "function" || (value !== null && typeof value === "object");
 
 /** The providers of an execute request: a function answers for every name, an object lists its tools. */
 export function wireProviders(providers) {
   return Object.entries(providers).map(([name, tools]) => {
-    if (!isTree(tools)) throw new TypeError(`provider ${name} is neither an object of functions nor a function`);
-    return { name, tools: typeof tools === "function" ? "*" : [...paths(name, tools, [])] };
+    const listed = [...paths(tools, [name])];
+    return { name, tools: typeof tools === "function" ? "*" : listed };
   });
 }
 
-function* paths(name, tools, path) {
-  if (path.length > maxPath) throw new TypeError(`the tools of provider ${name} are nested too deep`);
+// paths gives those of all tools in an object, which itself is at path.
+function* paths(tools, path) {
+  const refuse = (why) => {
+    throw new TypeError(`${path.join(".")} ${why}`);
+  };
+  if (Object(tools) !== tools) refuse("is neither a function nor an object of functions");
+  if (path.length > maxPath + 1) refuse("is nested too deep");
   for (const [key, tool] of Object.entries(tools)) {
-    const here = [...path, key];
-    if (typeof tool === "function") yield here.length === 1 ? key : here;
-    else if (!isTree(tool)) throw new TypeError(`tool ${[name, ...here].join(".")} is no function`);
-    yield* paths(name, tool, here);
+    if (typeof tool === "function") yield path.length === 1 ? key : [...path.slice(1), key];
+    yield* paths(tool, [...path, key]);
   }
 }
 
 /** The function that a tool.call is for, bound to its context. */
 export function toolOf(providers, provider, path, context) {
-  let tool = own(providers, provider);
-  if (typeof tool === "function") return (...args) => tool(path, args, context);
-  for (const name of path) tool = own(tool, name);
+  const tools = own(providers, provider);
+  if (typeof tools === "function") return (...args) => tools(path, args, context);
+  const tool = path.reduce(own, tools);
   if (typeof tool !== "function") throw new TypeError(`there is no tool ${[provider, ...path].join(".")}`);
   return (...args) => tool.apply(context, args);
 }
 
-const own = (object, key) => (isTree(object) && Object.hasOwn(object, key) ? object[key] : undefined);
+const own = (object, key) => (Object.hasOwn(Object(object), key) ? object[key] : undefined);

@@ -47,5 +47,5 @@ async function pause(attempt, signal, least) {
   off();
 }
 
-/** A name that nobody can guess, in hexadecimal digits. */
-export const newName = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+/** A name that nobody can guess, in digits. */
+export const newName = () => crypto.getRandomValues(new Uint32Array(4)).join("");

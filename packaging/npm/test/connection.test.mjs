@@ -286,6 +286,16 @@ test("handshakes that are none", async () => {
   }
 });
 
+test("what comes in one piece with the answer to the handshake is heard", async () => {
+  const text = JSON.stringify({ jsonrpc: "2.0", id: 0, result: { protocol: "1" } });
+  await withScript(async (peer) => {
+    assert.equal((await peer.receive()).method, "session.open"); // which has been answered
+    await answerAll(peer);
+  }, async (executor) => {
+    assert.equal((await executor.execute({ code: "x" })).value, 1);
+  }, { service: { open: false, early: `\x81${String.fromCharCode(text.length)}${text}` } });
+});
+
 test("another version of the protocol is refused", async () => {
   await withScript(async (peer) => void (await peer.receive()), (executor) => fails(executor.execute({ code: "x" }), "unsupported_protocol"), { service: { opened: { protocol: "0" } } });
 });

@@ -4,7 +4,7 @@ export const maxControlBytes = 125;
 
 /** One whole frame. mask is four bytes that nobody can guess (section 5.3). */
 export function frame(opcode, payload, mask) {
-  const length = payload.length;
+  const { length } = payload;
   const extra = length <= maxControlBytes ? 0 : length < 1 << 16 ? 2 : 8;
   const bytes = new Uint8Array(6 + extra + length);
   const view = new DataView(bytes.buffer);
@@ -23,23 +23,12 @@ function fault(code, message) {
   throw Object.assign(new Error(message), { code });
 }
 
-function joined(pieces, length) {
-  if (pieces.length === 1) return pieces[0];
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
-}
-
 /**
- * Puts frames together from the pieces that arrive: read(bytes) gives each whole message and control frame as {opcode, body},
- * text as a string and all else as bytes. It throws a fault of the peer as an Error with the code to close with.
- * maxMessageBytes bounds one message, of however many frames. decode gives the text of UTF-8, undefined for what is none.
+ * Puts frames together from the pieces that arrive, Buffers: read(bytes) calls take(opcode, body) for each whole message, with
+ * its bytes, and for each control frame. It throws a fault of the peer as an Error with the code to close with.
+ * maxMessageBytes bounds one message, of however many frames.
  */
-export function frameReader(maxMessageBytes, decode) {
+export function frameReader({ Buffer }, maxMessageBytes, take) {
   let pieces = [];
   let have = 0; // bytes in them
   let need = 2; // to go on: of a head or of a whole frame, so that a long one is put together once
@@ -47,51 +36,52 @@ export function frameReader(maxMessageBytes, decode) {
   let size = 0; // of those
   let begun = false;
 
+  const joined = (parts) => (parts.length === 1 ? parts[0] : Buffer.concat(parts));
+
   function sizeOf(bytes) {
     const short = bytes[1] & 0x7f;
     need = short < 126 ? 2 : short === 126 ? 4 : 10;
     if (have < need) return 0;
     if (bytes[1] & 0x80) fault(1002, "a server does not mask");
-    const view = new DataView(bytes.buffer, bytes.byteOffset);
-    const body = short < 126 ? short : short === 126 ? view.getUint16(2) : Number(view.getBigUint64(2));
+    const body = short < 126 ? short : short === 126 ? bytes.readUInt16BE(2) : Number(bytes.readBigUInt64BE(2));
     if (body + size > maxMessageBytes) fault(1009, `a message has more than ${maxMessageBytes} bytes`);
     need += body;
     return body;
   }
 
-  function messageOf(first, body) {
+  function whole(first, body) {
     const opcode = first & 0x0f;
-    const final = first >= 0x80;
+    const final = first & 0x80;
     if (first & 0x70) fault(1002, "no extension was agreed on");
     if (opcode >= 8) {
       if (!final || body.length > maxControlBytes || opcode > 10) fault(1002, "that is no control frame");
-      return { opcode, body };
+      return take(opcode, body);
     }
     if (opcode === 2) fault(1003, "messages are text");
     if (opcode > 1 || (opcode === 1) === begun) fault(1002, "fragments are out of order");
     if (body.length > 0) fragments.push(body);
     size += body.length;
     begun = !final;
-    if (begun) return undefined;
-    const text = decode(joined(fragments, size)) ?? fault(1007, "a text message is not UTF-8");
+    if (begun) return;
+    const message = joined(fragments);
     fragments = [];
     size = 0;
-    return { opcode: 1, body: text };
+    take(1, message);
   }
 
-  return function* (bytes) {
+  return (bytes) => {
     pieces.push(bytes);
     have += bytes.length;
     while (have >= need) {
-      const whole = joined(pieces, have);
-      pieces = [whole];
-      const body = sizeOf(whole);
+      const all = joined(pieces);
+      pieces = [all];
+      const body = sizeOf(all);
       if (have < need) return;
-      const message = messageOf(whole[0], whole.subarray(need - body, need));
-      pieces = have > need ? [whole.subarray(need)] : [];
-      have -= need;
+      const end = need;
+      pieces = have > end ? [all.subarray(end)] : [];
+      have -= end;
       need = 2;
-      if (message !== undefined) yield message;
+      whole(all[0], all.subarray(end - body, end));
     }
   };
 }

@@ -1,24 +1,18 @@
 // A WebSocket of the runtime, or one that the caller gives.
 
 import { onAbort } from "../wait.js";
-import { subprotocol, unreachable } from "./index.js";
+import { foreign, subprotocol, unreachable } from "./handshake.js";
 
 /** Opens new WebSocket(url). A class that is not of the web may take a third argument with headers, as ws has it. */
-export function openSocket(WebSocket, address, token, signal) {
-  const extra = token === undefined ? [] : [{ headers: { Authorization: `Bearer ${token}` } }];
-  const socket = new WebSocket(address.url.href, [subprotocol], ...extra);
-  return opened(socket, address, signal);
-}
-
-function opened(socket, address, signal) {
+export function openSocket(WebSocket, address, secret, signal) {
+  const socket = new WebSocket(address.url.href, [subprotocol], ...(secret ? [{ headers: secret }] : []));
+  const channel = channelOf(socket);
   return new Promise((resolve, reject) => {
-    const channel = channelOf(socket);
-    const fail = (why) => reject(unreachable(address, why));
-    const refuse = (why) => {
+    const fail = (why) => {
       socket.close();
-      fail(why);
+      reject(unreachable(address, why));
     };
-    const off = onAbort(signal, () => refuse("it takes too long"));
+    const off = onAbort(signal, () => fail("it takes too long"));
     channel.onClose = (code, reason) => {
       off();
       fail(reason || `the handshake failed (${code})`);
@@ -26,7 +20,7 @@ function opened(socket, address, signal) {
     socket.addEventListener("open", () => {
       off();
       if (socket.protocol === subprotocol) resolve(channel);
-      else refuse(`it does not speak ${subprotocol}`);
+      else fail(foreign);
     });
   });
 }
@@ -42,9 +36,8 @@ export function channelOf(socket) {
   };
   let open = true;
   const end = (code, reason) => {
-    if (!open) return;
+    if (open) channel.onClose(code, reason);
     open = false;
-    channel.onClose(code, reason);
   };
   socket.addEventListener("message", ({ data }) => {
     if (!open) return;

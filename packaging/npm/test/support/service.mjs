@@ -2,8 +2,11 @@
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 
-/** Runs script(peer) for each session, after answering session.open. Resolves to {url, close}. */
-export async function serveScript(script, { open = true, opened = { session: "s", protocol: "1", server: { name: "script" } }, head = "" } = {}) {
+/**
+ * Runs script(peer) for each session, after answering session.open. head stands in place of the answer to the handshake, and
+ * early, bytes as latin1, is sent with that in one piece. Resolves to {url, close}.
+ */
+export async function serveScript(script, { open = true, opened = { session: "s", protocol: "1", server: { name: "script" } }, head = "", early = "" } = {}) {
   const server = createServer((request, response) => response.writeHead(404).end("nothing"));
   const sockets = new Set();
   const failures = [];
@@ -11,7 +14,7 @@ export async function serveScript(script, { open = true, opened = { session: "s"
     sockets.add(socket);
     socket.on("error", () => {});
     const accept = createHash("sha1").update(request.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest("base64");
-    socket.write(head || `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\nSec-WebSocket-Protocol: executor.v1\r\n\r\n`);
+    socket.write(head || `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\nSec-WebSocket-Protocol: executor.v1\r\n\r\n${early}`, "latin1");
     const peer = new Peer(socket, request);
     const run = async () => {
       if (open) {

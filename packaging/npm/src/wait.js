@@ -15,7 +15,11 @@ export function onAbort(signal, stop) {
 export async function persist(run, ms, signal, again) {
   const until = Date.now() + ms;
   const over = new AbortController();
-  const stop = () => over.abort();
+  let wake; // ends a pause
+  const stop = () => {
+    over.abort();
+    wake?.();
+  };
   // AbortSignal.any of an AbortSignal.timeout is never aborted where Node 20 collects the latter.
   const timer = setTimeout(stop, ms);
   const off = onAbort(signal, stop);
@@ -26,25 +30,20 @@ export async function persist(run, ms, signal, again) {
       } catch (error) {
         const least = error.retryAfterMs ?? 0;
         if (!again(error) || over.signal.aborted || Date.now() + least >= until) throw error;
-        await pause(attempt, over.signal, least);
+        // Each time up to twice as long, at random.
+        const pause = Math.max(least, Math.random() * Math.min(firstMs * 2 ** attempt, longestMs));
+        let waiting;
+        await new Promise((resolve) => {
+          wake = resolve;
+          waiting = setTimeout(wake, pause);
+        });
+        clearTimeout(waiting);
       }
     }
   } finally {
     clearTimeout(timer);
     off();
   }
-}
-
-// pause waits between attempts, from 0: each time up to twice as long, at random, and least ms at least. A signal ends it.
-async function pause(attempt, signal, least) {
-  let timer;
-  let off;
-  await new Promise((resolve) => {
-    timer = setTimeout(resolve, Math.max(least, Math.random() * Math.min(firstMs * 2 ** attempt, longestMs)));
-    off = onAbort(signal, resolve);
-  });
-  clearTimeout(timer);
-  off();
 }
 
 /** A name that nobody can guess, in digits. */

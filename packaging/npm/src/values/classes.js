@@ -14,7 +14,7 @@ export class ValueError extends TypeError {
 
 /** Stands for a function that the service keeps. */
 export class Handle {
-  constructor(id, kind = "function") {
+  constructor(id, kind) {
     this.id = id;
     this.kind = kind;
   }

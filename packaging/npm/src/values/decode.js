@@ -2,7 +2,7 @@
 
 import { Handle, ValueError } from "./classes.js";
 import { parse } from "./json.js";
-import { isObject, isText, tags } from "./tags.js";
+import { isArray, isObject, isText, tags } from "./tags.js";
 import { areTag, members, walk } from "./walk.js";
 
 const maxArrayLength = 2 ** 32 - 1;
@@ -15,13 +15,13 @@ export function decode(text) {
 /** decode after JSON.parse. The tree is not changed. handle(id, kind) makes the objects of handles. */
 export function decodeTree(root, handle = (id, kind) => new Handle(id, kind)) {
   const made = new Map(); // by object of the tree
-  const { at, enter, leave, fail } = walk(visit);
+  const [at, fail, enter, leave] = walk(visit);
   return at(root);
 
   function visit(tree) {
     if (tree === Infinity || tree === -Infinity) fail("a number is out of range");
     if (typeof tree !== "object" || tree === null) return tree;
-    if (Array.isArray(tree)) return array(tree);
+    if (isArray(tree)) return array(tree);
     const keys = Object.keys(tree);
     return areTag(keys) ? tagged(tree, keys[0]) : members(note(tree, {}), tree, at, keys);
   }
@@ -52,7 +52,7 @@ export function decodeTree(root, handle = (id, kind) => new Handle(id, kind)) {
     enter(tag);
     try {
       const value = read(body, at, handle);
-      if (value === false) throw new TypeError("it is of another form");
+      if (value === false) fail("it is of another form");
       if (typeof value === "object") note(tree, value);
       fill?.(value, body, at);
       leave();
@@ -66,7 +66,7 @@ export function decodeTree(root, handle = (id, kind) => new Handle(id, kind)) {
   function resolve(pointer) {
     const [first, ...steps] = isText(pointer) ? pointer.split("/") : [];
     const end = steps.reduce((place, step) => place?.[step.replaceAll("~1", "/").replaceAll("~0", "~")], first === "" ? root : undefined);
-    return made.get(end) ?? fail("@ref is a JSON Pointer to an object that came before");
+    return made.get(end) ?? fail("@ref leads to no object that came before");
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { toBase64 } from "./base64.js";
 import { handleTags } from "./classes.js";
-import { bounded, classes, errorBody, viewTag } from "./tags.js";
+import { bounded, classes, errorBody, isArray, viewTag } from "./tags.js";
 import { areTag, members, pathOf, walk } from "./walk.js";
 
 /**
@@ -14,8 +14,7 @@ export async function encode(value) {
   return JSON.stringify(await encodeTree(value));
 }
 
-const { isArray } = Array;
-const tag = (name, body) => ({ __proto__: null, [name]: body });
+const tag = (name, body) => ({ [name]: body });
 const classOf = (object) => Object.prototype.toString.call(object).slice(8, -1);
 
 /** Classes that say nothing outside of their realm. */
@@ -25,7 +24,7 @@ const nowhere = /^(Symbol|Promise|Weak(Map|Set|Ref)|SharedArrayBuffer)$/;
 export function encodeTree(root) {
   const places = new Map(); // by object
   const pending = [];
-  const { at, enter, leave, fail } = walk(visit);
+  const [at, fail, enter, leave] = walk(visit);
   const tree = at(root);
   return pending.length === 0 ? tree : Promise.all(pending).then(() => tree);
 
@@ -40,16 +39,20 @@ export function encodeTree(root) {
       case "undefined":
         return tag("@undefined", true);
       case "bigint":
-        return bounded(value) === false ? fail("a BigInt of more than 65536 bits cannot cross") : tag("@bigint", String(value));
+        return bounded(value) === false ? refuse("BigInt of more than 65536 bits") : tag("@bigint", String(value));
     }
     if (value === null) return null;
     if (handleTags.has(value)) return tag("@handle", handleTags.get(value));
-    if (typeof value !== "object") fail(`a ${typeof value} cannot cross`);
+    if (typeof value !== "object") refuse(typeof value);
     if (places.has(value)) return tag("@ref", pathOf(places.get(value)));
     places.set(value, place);
     if (isArray(value)) return array(value);
     const prototype = Object.getPrototypeOf(value);
     return (prototype !== Object.prototype && prototype !== null && instance(value)) || plain(value);
+  }
+
+  function refuse(what) {
+    fail(`a ${what} cannot cross`);
   }
 
   function tagged(name, write, object, own) {
@@ -67,7 +70,7 @@ export function encodeTree(root) {
   // What is of no class that crosses is a plain object.
   function instance(object) {
     const kind = classOf(object);
-    if (nowhere.test(kind)) fail(`a ${kind} cannot cross`);
+    if (nowhere.test(kind)) refuse(kind);
     const [name, member, write] = classes[kind] ?? [];
     const own = member ? ownOf(kind, member, object) : name;
     if (own !== undefined) return tagged(name, write, object, own);
@@ -107,7 +110,7 @@ export function encodeTree(root) {
   }
 }
 
-const membersOf = (object, at, keys) => members({ __proto__: null }, object, at, keys);
+const membersOf = (object, at, keys) => members({}, object, at, keys);
 
 // The member of a class that an object of it has, or what it gives; undefined for another object.
 function ownOf(kind, member, object) {
@@ -120,10 +123,6 @@ function ownOf(kind, member, object) {
 }
 
 /** Tells whether object is an Error, of whatever realm. */
-export const isError = (object) => (Error.isError ? Error.isError(object) : object instanceof Error || classOf(object) === "Error");
+export const isError = (object) => Error.isError?.(object) ?? (object instanceof Error || classOf(object) === "Error");
 
-function utf16(string) {
-  const units = new Uint16Array(string.length);
-  for (let i = 0; i < string.length; i++) units[i] = string.charCodeAt(i);
-  return new Uint8Array(units.buffer);
-}
+const utf16 = (string) => new Uint8Array(new Uint16Array(string.length).map((_, i) => string.charCodeAt(i)).buffer);

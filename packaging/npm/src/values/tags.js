@@ -3,7 +3,7 @@
 import { fromBase64, toBase64 } from "./base64.js";
 import { define, members, put } from "./walk.js";
 
-const { isArray } = Array;
+export const { isArray, from } = Array;
 export const isText = (value) => typeof value === "string";
 const isPair = (value) => isArray(value) && value.length === 2;
 const arePairs = (value) => isArray(value) && value.every(isPair);
@@ -54,7 +54,8 @@ function tag(name, kinds, member, write, ...reading) {
   tags[name] = reading;
 }
 
-tag("@date", "Date", "getTime", (date, at, time) => (Number.isNaN(time) ? null : time), (body) => {
+// JSON has null where the time is NaN.
+tag("@date", "Date", "getTime", (date, at, time) => time, (body) => {
   const date = new Date(body ?? NaN);
   return (body === null || date.getTime() === body) && date;
 });
@@ -66,19 +67,19 @@ tag("@boxed", "Boolean Number String BigInt", "valueOf", (box, at, value) => [at
   return value !== undefined && value !== null && Object(value) !== value && Object(value);
 });
 
-const entries = (list, at) => Array.from(list, ([key, value], i) => [at(key, i, 0), at(value, i, 1)]);
+const entries = (list, at) => from(list, ([key, value], i) => [at(key, i, 0), at(value, i, 1)]);
 
 tag("@map", "Map", "size", entries, (body) => arePairs(body) && new Map(), (map, body, at) => {
   for (const entry of entries(body, at)) map.set(...entry);
 });
-tag("@set", "Set", "size", (set, at) => Array.from(set, at), (body) => isArray(body) && new Set(), (set, body, at) => {
-  for (const item of Array.from(body, at)) set.add(item);
+tag("@set", "Set", "size", from, (body) => isArray(body) && new Set(), (set, body, at) => {
+  for (const item of from(body, at)) set.add(item);
 });
 
 // Bytes, and the classes that show them.
 
-/** Classes whose bytes cross with their name. */
-const bufferKind = /^(ArrayBuffer|DataView|((Int|Uint)(8|16|32)|Uint8Clamped|Float(16|32|64)|Big(Int|Uint)64)Array)$/;
+/** Classes whose bytes cross with their name, where there is such a class. */
+const bufferKind = /^(ArrayBuffer|DataView|((Big)?(Int|Uint)|Float)\d+(Clamped)?Array)$/;
 
 tag("@buffer", "ArrayBuffer", "byteLength", (buffer) => ["ArrayBuffer", toBase64(new Uint8Array(buffer))], (body) => {
   if (!areTexts(body) || !bufferKind.test(body[0])) return false;
@@ -104,7 +105,7 @@ const hostFrame = /(^\s*at |@).*:\d+:\d+\)?$/m;
 
 /** The body of an Error's tag. */
 export function errorBody(error, at) {
-  const texts = { __proto__: null };
+  const texts = {};
   for (const key of errorTexts) texts[key] = textOf(error, key);
   if (!Object.hasOwn(error, "stack") || texts.stack === "" || hostFrame.test(texts.stack)) delete texts.stack;
   const keys = new Set([...errorValues.filter((key) => Object.hasOwn(error, key)), ...Object.keys(error)]);
@@ -113,12 +114,11 @@ export function errorBody(error, at) {
 
 tags["@error"] = [(body) => {
   const { name = "Error", message = "", stack = `${name}: ${message}` } = body;
-  if (!isObject(body) || ![name, message, stack].every(isText)) return false;
+  const texts = { name, message, stack };
+  if (!isObject(body) || !Object.values(texts).every(isText)) return false;
   const error = new (/^(Aggregate|Eval|Range|Reference|Syntax|Type|URI)Error$/.test(name) ? globalThis[name] : Error)([]);
   delete error.errors;
-  define(error, "message", message);
-  define(error, "stack", stack);
-  if (error.name !== name) define(error, "name", name);
+  for (const key of errorTexts) if (error[key] !== texts[key]) define(error, key, texts[key]);
   return error;
 }, (error, body, at) => {
   for (const key of Object.keys(body)) {
@@ -141,10 +141,8 @@ function textOf(error, key) {
 const areHeaders = (list) => isArray(list) && list.every((pair) => areTexts(pair) && /^[^\0\n\r\u0100-\uffff]*$/.test(pair[1]));
 const bytesIn = (tree) => (Object.keys(tree).length === 1 ? fromBase64(tree["@bytes"]) : undefined);
 
-const formEntries = (form, at) => Array.from(form, ([name, value], i) => [name, at(value, i, 1)]);
-
 tag("@headers", "Headers", "", (headers) => [...headers], (body) => areHeaders(body) && new Headers(body));
-tag("@formdata", "FormData", "", formEntries, (body) => arePairs(body) && new FormData(), (form, body, at) => {
+tag("@formdata", "FormData", "", entries, (body) => arePairs(body) && new FormData(), (form, body, at) => {
   body.forEach(([name, item], i) => {
     const value = at(item, i, 1);
     if (!isText(name) || !(isText(item) || value instanceof File)) throw new TypeError("an entry is of another form");

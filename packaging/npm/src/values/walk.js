@@ -8,9 +8,9 @@ const maxDepth = 2000;
 const maxParts = 1 << 20;
 
 /**
- * Starts a walk. visit(part, place) is called for each part. Gives at(part, step), which visits what is a step further than
- * where the walk is; at(part, step, inner) goes two, and at(root) none. Between enter(step) and leave() the walk is a step
- * further. fail(reason) throws a ValueError with the place.
+ * Starts a walk: [at, fail, enter, leave]. visit(part, place) is called for each part. at(part, step) visits what is a step
+ * further than where the walk is; at(part, step, inner) goes two, and at(root) none. fail(reason) throws a ValueError with the
+ * place. Between enter(step) and leave() the walk is a step further.
  */
 export function walk(visit) {
   let place; // {step, from}, where from is a place, undefined for the root
@@ -44,7 +44,7 @@ export function walk(visit) {
     throw new ValueError(pathOf(place), reason);
   }
 
-  return { at, enter, leave, fail };
+  return [at, fail, enter, leave];
 }
 
 /** The JSON Pointer of a place. */

@@ -116,7 +116,7 @@ func (e *Executor) Execute(ctx context.Context, code string, providers []Provide
 	mark := newMark()
 	r := e.request(moduleOf(NormalizeCode(code), providers, o.Connectors, mark))
 	h := host{tools: tools, connectors: o.Connectors, mark: mark}
-	r.Provide(executor.Provider{Name: hostName, Tools: map[string]executor.Tool{"call": h.call, "connect": h.connect}})
+	r.Provide(executor.Provider{Name: hostName, Tools: map[string]executor.Tool{"call": h.call}})
 	call := r.Call
 	r.Call = func(ctx context.Context, c executor.ToolCall) (protocol.Value, error) {
 		return call(context.WithValue(ctx, callKey{}, c.Call), c)

@@ -147,12 +147,9 @@ func TestI2CallsInNoFormOfTheHarness(t *testing.T) {
 		{"call", `["p","none","[]",[]]`, `["error","Tool \"none\" not found"]`},
 		{"call", `["p","__proto__","[]",[]]`, `["error","Tool \"__proto__\" not found"]`},
 		{"call", `["x","tool","[]",[]]`, `["error","Tool \"tool\" not found"]`},
-		{"call", `["p"]`, "a tool is called with four arguments"},
+		{"call", `["p"]`, "the host is called with four arguments"},
 		{"call", `[1,2,3,4]`, "cannot code value: the number 1 does not fit Go type string\ncannot code value: the number 2 does not fit Go type string"},
-		{"connect", `["c","m",1]`, `["error","Connector \"c\" not found"]`},
-		{"connect", `["x","m",1]`, `["error","Connector \"x\" not found"]`},
-		{"connect", `["x"]`, "a connector is called with three arguments"},
-		{"connect", `[1,2,3]`, "cannot code value: the number 1 does not fit Go type string\ncannot code value: the number 2 does not fit Go type string"},
+		{"call", `["c","m",1,[]]`, `["error","Connector \"c\" not found"]`},
 		{"other", `[]`, `Tool "other" not found`},
 	} {
 		v, err := r.Call(t.Context(), executor.ToolCall{Provider: hostName, Path: []string{tc.tool}, Args: protocol.Value(tc.args)})

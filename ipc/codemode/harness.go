@@ -33,11 +33,11 @@ func moduleOf(code string, providers []Provider, connectors []Connector, mark st
 	var names []string
 	for _, p := range providers {
 		names = append(names, p.Name)
-		b.WriteString("const " + p.Name + " = " + run + ".tools(" + quoted(p.Name) + ");\n")
+		b.WriteString("const " + p.Name + " = " + run + ".namespace(" + quoted(p.Name) + ", true);\n")
 	}
 	for _, c := range connectors {
 		names = append(names, c.Name)
-		b.WriteString("const " + c.Name + " = " + run + ".connector(" + quoted(c.Name) + ");\n")
+		b.WriteString("const " + c.Name + " = " + run + ".namespace(" + quoted(c.Name) + ", false);\n")
 	}
 	for _, p := range providers {
 		if p.Prelude != "" {
@@ -46,11 +46,8 @@ func moduleOf(code string, providers []Provider, connectors []Connector, mark st
 	}
 	b.WriteString("return (\n")
 	if statements, ok := unreadable(code); ok {
-		b.WriteString("() => " + run + ".compile(" + quoted(statements))
-		for _, name := range names {
-			b.WriteString(", " + quoted(name))
-		}
-		b.WriteString(")(" + strings.Join(names, ", ") + ")")
+		list := strings.Join(names, ",")
+		b.WriteString("() => " + run + ".compile(" + quoted(statements) + ", " + quoted(list) + ")(" + list + ")")
 	} else {
 		b.WriteString(code)
 	}

@@ -19,16 +19,20 @@ type host struct {
 	mark       string
 }
 
-// call answers the harness's call(provider, name, text, bytes).
+// call answers the harness's call(namespace, name, sent, bytes): for a connector, sent is a value; for a tool, the text of its
+// arguments.
 func (h host) call(ctx context.Context, args []protocol.Value) (protocol.Value, error) {
 	if len(args) != 4 {
-		return nil, errors.New("a tool is called with four arguments")
+		return nil, errors.New("the host is called with four arguments")
 	}
-	var provider, name string
-	if err := errors.Join(protocol.Unmarshal(args[0], &provider), protocol.Unmarshal(args[1], &name)); err != nil {
+	var namespace, name string
+	if err := errors.Join(protocol.Unmarshal(args[0], &namespace), protocol.Unmarshal(args[1], &name)); err != nil {
 		return nil, err
 	}
-	tool, ok := h.tools[provider][name]
+	if i := slices.IndexFunc(h.connectors, func(c Connector) bool { return c.Name == namespace }); i >= 0 {
+		return connect(ctx, h.connectors[i], name, args[2])
+	}
+	tool, ok := h.tools[namespace][name]
 	if !ok || tool.Call == nil {
 		return answer("error", fmt.Sprintf(`Tool "%s" not found`, name))
 	}
@@ -47,20 +51,11 @@ func (h host) call(ctx context.Context, args []protocol.Value) (protocol.Value, 
 	return answer("value", value)
 }
 
-// connect answers the harness's connect(connector, method, value).
-func (h host) connect(ctx context.Context, args []protocol.Value) (protocol.Value, error) {
-	if len(args) != 3 {
-		return nil, errors.New("a connector is called with three arguments")
+func connect(ctx context.Context, c Connector, method string, argument protocol.Value) (protocol.Value, error) {
+	if c.Call == nil {
+		return answer("error", fmt.Sprintf(`Connector "%s" not found`, c.Name))
 	}
-	var name, method string
-	if err := errors.Join(protocol.Unmarshal(args[0], &name), protocol.Unmarshal(args[1], &method)); err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(h.connectors, func(c Connector) bool { return c.Name == name })
-	if i < 0 || h.connectors[i].Call == nil {
-		return answer("error", fmt.Sprintf(`Connector "%s" not found`, name))
-	}
-	v, err := guarded(method, func() (protocol.Value, error) { return h.connectors[i].Call(ctx, method, args[2]) })
+	v, err := guarded(method, func() (protocol.Value, error) { return c.Call(ctx, method, argument) })
 	if err != nil {
 		return answer("error", messageOf(err))
 	}

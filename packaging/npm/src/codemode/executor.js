@@ -3,15 +3,14 @@
 import { RemoteExecutor } from "../executor.js";
 import { newName } from "../wait.js";
 import { hostName, moduleOf } from "./harness.js";
-import { hostOf } from "./host.js";
+import { callerOf } from "./host.js";
 import { limitResult } from "./limit.js";
-import { faultOf, toolsOf } from "./names.js";
+import { toolsOf } from "./names.js";
 import { readCode } from "./normalize.js";
 
 const usualTimeoutMs = 60_000;
-const timedOut = "Execution timed out";
 /** Endings of a program that did not come to an end in its time. What can never settle would wait for that. */
-const timeouts = ["cpu_timeout", "wall_timeout", "total_timeout", "deadlock"];
+const timeouts = /^((cpu|wall|total)_timeout|deadlock)$/;
 
 /** What the dialect does not bound is bounded by the service's maxima. */
 const wide = {
@@ -22,20 +21,22 @@ const wide = {
 export class CodemodeExecutor {
   #executor;
   #own; // the executor that this one made
-  #limits;
-  #modules;
-  #fetch;
+  #request; // what all have in common
   #maxResultChars;
 
   constructor(executorOrOptions) {
     const options = typeof executorOrOptions?.execute === "function" ? { executor: executorOrOptions } : { ...executorOrOptions };
-    const { executor, timeout = usualTimeoutMs, modules = {}, globalOutbound, limits, maxResultChars, ...remote } = options;
+    const { executor, timeout = usualTimeoutMs, modules = {}, globalOutbound = null, limits, maxResultChars, ...remote } = options;
     const ms = Math.max(1, Math.ceil(timeout));
     if (!Number.isSafeInteger(ms)) throw new TypeError("timeout is a number of milliseconds");
     if (maxResultChars !== undefined && !(maxResultChars > 0)) throw new TypeError("maxResultChars is a number of characters");
-    this.#limits = { ...wide, cpuMs: ms, wallMs: ms, totalMs: ms, ...limits };
-    this.#modules = modulesOf(modules);
-    this.#fetch = outboundOf(globalOutbound ?? null);
+    this.#request = {
+      form: "module",
+      name: "program.js",
+      modules: modulesOf(modules),
+      limits: { ...wide, cpuMs: ms, wallMs: ms, totalMs: ms, ...limits },
+      fetch: outboundOf(globalOutbound),
+    };
     this.#maxResultChars = maxResultChars;
     this.#executor = executor ?? (this.#own = new RemoteExecutor(remote));
   }
@@ -43,47 +44,25 @@ export class CodemodeExecutor {
   /** Runs code with providers in the sandbox; see the type declarations. It never rejects. */
   async execute(code, providersOrFns, options) {
     try {
-      const plan = planOf(code, providersOrFns, options?.connectors ?? []);
-      return typeof plan === "string" ? { result: undefined, error: plan } : await this.#run(plan);
+      const providers = Array.isArray(providersOrFns) ? providersOrFns : [recordOf(providersOrFns)];
+      const connectors = options?.connectors ?? [];
+      const plan = { tools: toolsOf(providers, connectors), code: readCode(code), providers, connectors, mark: newName() };
+      const { value, logs } = await this.#executor.execute({
+        ...this.#request, code: moduleOf(plan), providers: { [hostName]: { call: callerOf(plan) } },
+      });
+      if (value.error !== undefined) throw { message: value.error, logs };
+      return { result: this.#maxResultChars === undefined ? value.value : limitResult(value.value, this.#maxResultChars), logs: linesOf(logs) };
     } catch (error) {
-      return { result: undefined, error: messageOf(error), logs: linesOf(error?.logs ?? []) };
+      const failure = { result: undefined, error: messageOf(error) };
+      // A text is a refusal: nothing has been sent.
+      return typeof error === "string" ? failure : { ...failure, logs: linesOf(error?.logs ?? []) };
     }
-  }
-
-  async #run(plan) {
-    const mark = newName();
-    const request = {
-      code: moduleOf({ ...plan, mark }),
-      form: "module",
-      name: "program.js",
-      modules: this.#modules,
-      limits: this.#limits,
-      providers: { [hostName]: hostOf({ ...plan, mark }) },
-    };
-    if (this.#fetch !== undefined) request.fetch = this.#fetch;
-    const { value: { error, value }, logs } = await this.#executor.execute(request);
-    if (error !== undefined) return { result: undefined, error, logs: linesOf(logs) };
-    return { result: this.#maxResultChars === undefined ? value : limitResult(value, this.#maxResultChars), logs: linesOf(logs) };
   }
 
   /** Ends the connection of an executor that this one made. */
   async close() {
     await this.#own?.close();
   }
-}
-
-/** What is to be run, or the text of the refusal. Nothing has been sent by then. */
-function planOf(code, providersOrFns, connectors) {
-  const providers = Array.isArray(providersOrFns) ? providersOrFns : [recordOf(providersOrFns)];
-  const fault = faultOf(providers, connectors);
-  if (fault !== undefined) return fault;
-  const tools = new Map();
-  for (const provider of providers) {
-    const found = toolsOf(provider);
-    if (typeof found === "string") return found;
-    tools.set(provider.name, found);
-  }
-  return { code: readCode(code), providers, connectors, tools };
 }
 
 function recordOf(fns) {
@@ -93,7 +72,7 @@ function recordOf(fns) {
 
 function messageOf(error) {
   const { type } = error ?? {};
-  if (timeouts.includes(type)) return timedOut;
+  if (timeouts.test(type)) return "Execution timed out";
   const message = String(error?.message ?? error) || "the execution failed";
   if (type === "syntax") return `SyntaxError: ${message}`;
   // The program's value is in an object of the harness.
@@ -105,14 +84,13 @@ function linesOf(logs) {
   return logs.filter(({ level, truncated }) => level === "debug" || truncated).map(({ text, truncated }) => (truncated ? `[${truncated.lines} lines are left out here]` : text));
 }
 
-function modulesOf(sources) {
-  const { "executor.js": _, ...others } = sources;
-  return Object.fromEntries(Object.entries(others).map(([name, source]) => [name, { source }]));
+// modulesOf leaves out the reference's own file.
+function modulesOf({ "executor.js": _, ...sources }) {
+  return Object.fromEntries(Object.entries(sources).map(([name, source]) => [name, { source }]));
 }
 
 function outboundOf(outbound) {
   if (outbound === null) return undefined;
-  if (typeof outbound === "function") return (request) => outbound(request);
-  if (typeof outbound.fetch === "function") return (request) => outbound.fetch(request);
-  throw new TypeError("globalOutbound is null, a function, or has one named fetch");
+  if (typeof (outbound.fetch ?? outbound) !== "function") throw new TypeError("globalOutbound is null, a function, or has one named fetch");
+  return (request) => (outbound.fetch ? outbound.fetch(request) : outbound(request));
 }

@@ -6,20 +6,19 @@ import { harness } from "./harness-text.js";
 export const hostName = "codemodeHost";
 
 /**
- * The module that runs code, what readCode gives, with namespaces as constants around it. mark is a name that nobody can guess.
- * The constants are in a scope of their own: a namespace may have the name of whatever the harness uses.
+ * The module that runs code, what readCode gives, with namespaces as constants around it. mark is a name that nobody can
+ * guess. The constants are in a scope of their own: a namespace may have the name of whatever the harness uses.
  */
 export function moduleOf({ code: [text, statements], providers, connectors, mark }) {
   const run = `$${mark}`;
   const names = [...providers, ...connectors].map(({ name }) => name);
-  const constants = names.map((name, i) => `const ${name} = ${run}.${i < providers.length ? "tools" : "connector"}(${JSON.stringify(name)});`);
+  const constants = names.map((name, i) => `const ${name} = ${run}.namespace("${name}", ${i < providers.length});`);
   const preludes = providers.map(({ prelude }) => prelude).filter(Boolean);
-  const quoted = [statements, ...names].map((part) => JSON.stringify(part)).join(", ");
   return `const ${run} = (${harness})("${mark}");
 export default () => ${run}.run(async () => {
 ${[...constants, ...preludes].join("\n")}
 return (
-${statements === undefined ? text : `() => ${run}.compile(${quoted})(${names.join(", ")})`}
+${statements === undefined ? text : `() => ${run}.compile(${JSON.stringify(statements)}, "${names}")(${names})`}
 );
 });
 `;

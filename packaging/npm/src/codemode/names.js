@@ -18,30 +18,30 @@ export function sanitizeToolName(name) {
   return reservedWords.has(kept) ? `${kept}_` : kept;
 }
 
-/** The functions of a provider by their names in the sandbox, in a Map; a text says why there is none. */
-export function toolsOf({ name, fns }) {
-  const tools = new Map();
-  const raw = new Map();
-  for (const [key, fn] of Object.entries(fns)) {
-    const known = sanitizeToolName(key);
-    // An empty name that came before does not count, in the reference either.
-    if (raw.get(known)) return `Tool names "${raw.get(known)}" and "${key}" both sanitize to "${known}" in provider "${name}"`;
-    raw.set(known, key);
-    tools.set(known, fn);
-  }
-  return tools;
-}
-
-/** Why these providers and connectors cannot be, undefined when they can. */
-export function faultOf(providers, connectors) {
+/**
+ * The tools of providers by "NAMESPACE.NAME" in the sandbox: pairs of the name on the host and the function. Where these
+ * providers and connectors cannot be, the text that says why is thrown.
+ */
+export function toolsOf(providers, connectors) {
   const seen = new Set();
   for (const [what, list] of Object.entries({ Provider: providers, Connector: connectors })) {
     for (const { name } of list) {
-      if (reservedNames.has(name)) return `${what} name "${name}" is reserved`;
-      if (!/^[A-Za-z_$][\w$]*$/.test(name)) return `${what} name "${name}" is not a valid JavaScript identifier`;
-      if (seen.has(name)) return what === "Provider" ? `Duplicate provider name "${name}"` : `Duplicate name "${name}" (connector clashes with provider)`;
+      if (reservedNames.has(name)) throw `${what} name "${name}" is reserved`;
+      if (!/^[A-Za-z_$][\w$]*$/.test(name)) throw `${what} name "${name}" is not a valid JavaScript identifier`;
+      if (seen.has(name)) throw what === "Provider" ? `Duplicate provider name "${name}"` : `Duplicate name "${name}" (connector clashes with provider)`;
       seen.add(name);
     }
   }
-  return undefined;
+  const tools = new Map();
+  for (const { name, fns } of providers) {
+    for (const tool of Object.entries(fns)) {
+      const known = sanitizeToolName(tool[0]);
+      const place = `${name}.${known}`;
+      const before = tools.get(place)?.[0];
+      // An empty name that came before does not count, in the reference either.
+      if (before) throw `Tool names "${before}" and "${tool[0]}" both sanitize to "${known}" in provider "${name}"`;
+      tools.set(place, tool);
+    }
+  }
+  return tools;
 }

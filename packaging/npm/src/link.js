@@ -18,16 +18,17 @@ export const messageOf = (members) => JSON.stringify({ jsonrpc: "2.0", ...member
 
 const normal = 1000;
 const goingAway = 1001;
+const broke = 1006;
 const badMessage = 1008;
 
 /** Closings after which the service keeps the session: nobody meant its end. */
-const unmeant = [goingAway, 1006, 1012];
+const unmeant = [goingAway, broke, 1012];
 
 /**
- * One session on channels that open(signal) makes; client is what it tells of itself. Its owner sets onMessage(message), of a
- * parsed message, and onEnd({code, reason}), which comes once.
+ * One session on channels that open(signal) makes, as settings say: client is what it tells of itself. Its owner hears of each
+ * message, parsed, by onMessage, and once, by onEnd, of the error that everything under way ends in.
  */
-export function linkOf(open, client) {
+export function linkOf(open, { client, keepAliveMs }, onMessage, onEnd) {
   let channel;
   let resume; // {token, windowMs}, where the service offers it
   let kept = []; // messages that the service may not have
@@ -35,121 +36,109 @@ export function linkOf(open, client) {
   let received = 0;
   let unsaid = 0; // messages received since the last acknowledgement
   let length = 0; // and the characters of them
+  let silence = 0; // ticks of timer since something came
+  let timer;
   let busy = true;
+  let draining = false; // the service has said so: then status 1001 is the end
+  let ended = false;
   const closing = new AbortController();
 
-  const link = {
-    onMessage() {},
-    onEnd() {},
+  /** Opens the session, and resolves to what the service told of itself. Rejects where that fails; nothing is left then. */
+  const start = (signal) => connect({ client, received: 0 }, signal);
 
-    /** Something came since this was set to false. */
-    heard: true,
-    /** The service has said that it drains this session: then status 1001 is its end. */
-    draining: false,
-    ended: false,
+  function send(text) {
+    if (ended) return;
+    if (resume) kept.push(text);
+    channel?.send(text);
+  }
 
-    /** Opens the session, and resolves to what the service told of itself. Rejects where that fails; nothing is left then. */
-    start: (signal) => connect({ client, received: 0 }, signal),
+  /** Whether the session keeps the process alive. */
+  function hold(value) {
+    busy = value || closing.signal.aborted;
+    channel?.hold(busy);
+  }
 
-    send(text) {
-      if (link.ended) return;
-      if (resume !== undefined) kept.push(text);
-      channel?.send(text);
-    },
-
-    /** Whether the session keeps the process alive. */
-    hold(value) {
-      busy = value || closing.signal.aborted;
-      channel?.hold(busy);
-    },
-
-    /** Ends the session; the service cancels what runs. */
-    close() {
-      if (link.ended) return;
-      closing.abort(new Error("the session was closed"));
-      link.hold(true); // until the service has closed too
-      if (channel === undefined) end(normal, "");
-      else channel.close(normal);
-    },
-
-    /** Ends the session because of a fault of the service. */
-    fault(reason) {
-      leave(badMessage, "that was no message of the protocol");
-      end(badMessage, reason);
-    },
-
-    /** Gives up the connection, and makes another. */
-    abandon(reason) {
-      if (leave(goingAway, reason)) broken(1006, reason);
-    },
-  };
+  /** Ends the session; the service cancels what runs. */
+  function close() {
+    if (ended) return;
+    closing.abort();
+    hold(true); // until the service has closed too
+    if (channel) channel.close(normal);
+    else end(normal, "");
+  }
 
   async function connect(params, signal) {
     const late = new ExecutorError("internal", "cannot open a session: it takes too long");
     if (signal.aborted) throw late;
     const made = await open(signal);
-    return new Promise((resolve, reject) => {
-      let off;
-      const settle = (how, value) => {
-        off?.();
-        how(value);
-      };
-      const turnAway = (error) => {
-        silence(made).close(normal);
-        settle(reject, error);
-      };
-      made.onClose = (code, reason) => settle(reject, lost(code, reason, code === goingAway));
-      made.onMessage = (text) => {
-        try {
-          const opened = openedOf(text);
-          attach(made, opened);
-          settle(resolve, opened);
-        } catch (error) {
-          turnAway(error);
-        }
-      };
-      off = onAbort(signal, () => turnAway(late));
-      if (!signal.aborted) made.send(messageOf({ id: 0, method: "session.open", params }));
-    });
+    let off;
+    try {
+      return await new Promise((resolve, reject) => {
+        made.onClose = (code, reason) => reject(lost(code, reason, code === goingAway));
+        made.onMessage = (text) => {
+          try {
+            resolve(attach(made, openedOf(text))); // now: more may come with it
+          } catch (error) {
+            reject(error);
+          }
+        };
+        off = onAbort(signal, () => reject(late));
+        if (!signal.aborted) made.send(messageOf({ id: 0, method: "session.open", params }));
+      });
+    } catch (error) {
+      deafen(made).close(normal);
+      throw error;
+    } finally {
+      off();
+    }
   }
 
   function attach(made, opened) {
-    if (link.ended) throw lost(normal, "");
-    if (resume !== undefined) acknowledge(opened.received ?? 0);
+    if (ended) throw lost(normal, "");
+    if (resume) acknowledge(opened.received ?? 0);
     resume = opened.resume;
     channel = made;
-    link.heard = true;
+    silence = 0;
+    timer ??= setInterval(watch, keepAliveMs);
+    timer.unref?.();
     channel.onMessage = take;
     channel.onClose = broken;
     channel.hold(busy);
     for (const text of kept) channel.send(text);
+    return opened;
   }
 
-  // leave closes the channel, if there is one, and hears nothing more of it.
-  function leave(code, reason) {
-    const left = channel;
-    channel = undefined;
-    if (left === undefined) return false;
-    silence(left).close(code, reason);
-    return true;
+  // The service is probed when it was silent, by a request that changes nothing: every runtime can do that, and none of
+  // the web's shows pings. Its answer is to nobody.
+  function watch() {
+    silence++;
+    if (silence === 2) send(messageOf({ id: 0, method: "cancel", params: { execution: "keep-alive" } }));
+    if (silence <= 2 || !channel) return;
+    const reason = "the service is silent";
+    deafen(channel).close(goingAway, reason);
+    broken(broke, reason);
   }
 
   function take(text) {
-    link.heard = true;
+    silence = 0;
     let message;
     try {
       message = parse(text);
-      if (message?.jsonrpc !== "2.0") throw new TypeError("that is no message");
-      if (message.method === "session.ack") return acknowledge(message.params.received);
+      const { jsonrpc, method, params, error } = message;
+      if (jsonrpc !== "2.0" || !(typeof method === "string" || "result" in message || error instanceof Object)) throw new TypeError("that is no message");
+      if (method === "session.ack") return acknowledge(params.received);
+      if (method === "session.draining") draining = true;
     } catch (error) {
-      return link.fault(`the service sent what is no ${error instanceof SyntaxError ? "JSON" : "message"}`);
+      const reason = `the service sent what is no ${error instanceof SyntaxError ? "JSON" : "message"}`;
+      deafen(channel).close(badMessage, reason);
+      return end(badMessage, reason);
     }
     count(text);
-    link.onMessage(message);
+    onMessage(message);
   }
 
   function count(text) {
-    if (resume === undefined) return;
+    if (!resume) return;
     received++;
     length += text.length;
     if (++unsaid < ackMessages && length < ackLength) return;
@@ -167,33 +156,31 @@ export function linkOf(open, client) {
 
   function broken(code, reason) {
     channel = undefined;
-    const over = closing.signal.aborted || (link.draining && code === goingAway);
-    if (resume === undefined || over || !unmeant.includes(code)) end(code, reason);
-    else again(code, reason);
-  }
-
-  function again(code, reason) {
-    const resuming = (signal) => connect({ client, resume: resume.token, received }, signal);
-    persist(resuming, resume.windowMs, closing.signal, ({ retryable }) => retryable !== false && !link.ended).catch(() => end(code, reason));
+    const over = closing.signal.aborted || (draining && code === goingAway);
+    if (!resume || over || !unmeant.includes(code)) return end(code, reason);
+    const again = (signal) => connect({ client, resume: resume.token, received }, signal);
+    persist(again, resume.windowMs, closing.signal, ({ retryable }) => retryable !== false && !ended).catch(() => end(code, reason));
   }
 
   function end(code, reason) {
-    if (link.ended) return;
-    link.ended = true;
+    if (ended) return;
+    ended = true;
+    channel = undefined;
     kept = [];
-    link.onEnd({ code, reason });
+    clearInterval(timer);
+    onEnd(lost(code, reason, draining && code === goingAway));
   }
 
-  return link;
+  return { start, send, hold, close };
 }
 
-// silence has nothing more heard of a channel.
-const silence = (channel) => Object.assign(channel, { onMessage() {}, onClose() {} });
+// deafen has nothing more heard of a channel.
+const deafen = (channel) => Object.assign(channel, { onMessage() {}, onClose() {} });
 
 /** Where a connection ended, as the error of everything that was under way. */
 export function lost(code, reason, stopping = false) {
   if (stopping) return new ExecutorError("draining", "the service is stopping");
-  const why = reason || (code === 1006 ? "" : `close status ${code}`);
+  const why = reason || (code === broke ? "" : `close status ${code}`);
   return new ExecutorError("internal", why ? `connection lost: ${why}` : "connection lost");
 }
 

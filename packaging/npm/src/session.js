@@ -1,185 +1,151 @@
 // One session of the service: JSON-RPC 2.0 both ways, and the executions that run in it.
 
 import { ExecutorError, refusal } from "./errors.js";
-import { Execution } from "./execution.js";
+import { answerTo, failure, tell } from "./execution.js";
 import { linkOf, lost, messageOf } from "./link.js";
+import { cancelled, onAbort } from "./wait.js";
 
-const goingAway = 1001;
+const ended = failure({ name: "Error", message: "the execution has ended" });
+const tooLarge = failure({ name: "RangeError", message: "the tool's result is too large" });
 
-export class Session {
-  #link;
-  #settings;
-  #lastId = 0;
-  #pending = new Map(); // requests by id
-  #executions = new Map(); // by their own id
-  #kept = new Set(); // what is retained
-  #timer;
-  #probing = false;
-  #end;
+/** Opens a session on channels that open(signal) makes. settings are the checked options of the executor. */
+export async function openSession(open, settings, signal) {
+  const { maxMessageBytes, maxSessionAgeMs, cancelGraceMs } = settings;
+  const began = Date.now();
+  const requests = new Map(); // what settles them, by id
+  const running = new Map(); // executions by their own id: {request, calls}, the latter AbortControllers by number
+  const retained = new Set();
+  let lastId = 0;
+  let retired = false; // it takes nothing new: the service drains it, or another one took its place
+  let end;
 
-  /** Takes nothing new: the service drains it, or another one took its place. */
-  retired = false;
+  const link = linkOf(open, settings, receive, (error) => {
+    for (const [, reject] of requests.values()) reject(error);
+    requests.clear();
+    session.ended = true;
+    end();
+  });
 
-  /** Opens a session on channels that open(signal) makes. settings are the checked options of the executor. */
-  static async open(open, settings, signal) {
-    const session = new Session(linkOf(open, settings.client), settings);
-    try {
-      session.opened = await session.#link.start(signal);
-      return session;
-    } catch (error) {
-      clearInterval(session.#timer);
-      throw error;
-    }
+  const session = {
+    ended: false,
+    gone: new Promise((resolve) => (end = resolve)),
+
+    /** Whether it takes further programs. */
+    usable() {
+      if (Date.now() - began > maxSessionAgeMs) session.retire();
+      return !retired && !session.ended;
+    },
+
+    /**
+     * Runs what the params of a method ask for, and resolves to what read makes of the outcome before the session may close. The
+     * outcome says how a program that is being cancelled really ended, so it is waited for, but not for ever.
+     */
+    async execute(method, params, request, leave, read) {
+      const { execution } = params;
+      if (running.has(execution)) throw new ExecutorError("invalid_params", `execution ${execution} is running`, { field: "execution" });
+      const calls = new Map();
+      running.set(execution, { request, calls });
+      const outcome = ask(method, params).then(read).finally(() => {
+        running.delete(execution);
+        for (const controller of calls.values()) controller.abort(new Error("the execution has ended"));
+        closeWhenIdle();
+      });
+      let timer;
+      let off;
+      const gaveUp = new Promise((_, reject) => {
+        off = onAbort(leave, () => {
+          const error = cancelled(leave);
+          link.send(messageOf({ method: "cancel", params: { execution, reason: error.message.slice(0, 500) } }));
+          timer = setTimeout(reject, cancelGraceMs, error);
+        });
+      });
+      try {
+        return await Promise.race([outcome, gaveUp]);
+      } finally {
+        off();
+        clearTimeout(timer);
+      }
+    },
+
+    /** Notes that something is retained, or is not any more: the session stays for it. */
+    keep(what, kept) {
+      if (kept) retained.add(what);
+      else retained.delete(what);
+      closeWhenIdle();
+    },
+
+    /** Gives up handles. Where that fails they have gone with the session. */
+    release: (handles) => void ask("handle.release", { handles }).catch(() => {}),
+
+    /** Lets what runs end, and the session then. */
+    retire() {
+      retired = true;
+      closeWhenIdle();
+    },
+
+    /** Ends the session; what runs is cancelled by the service. */
+    close: link.close,
+  };
+
+  function closeWhenIdle() {
+    if (retired && running.size + retained.size === 0) link.close();
   }
 
-  constructor(link, settings) {
-    this.#link = link;
-    this.#settings = settings;
-    this.began = Date.now();
-    this.gone = new Promise((resolve) => (this.#end = resolve));
-    link.onMessage = (message) => this.#receive(message);
-    link.onEnd = (end) => this.#ended(end);
-    this.#timer = setInterval(() => this.#keepAlive(), settings.keepAliveMs);
-    this.#timer.unref?.();
-  }
-
-  get ended() {
-    return this.#link.ended;
-  }
-
-  /** Runs what execution asks for, and resolves to what read makes of the outcome before the session may close. */
-  async execute(execution, read) {
-    if (this.#executions.has(execution.id)) throw new ExecutorError("invalid_params", `execution ${execution.id} is running`, { field: "execution" });
-    this.#executions.set(execution.id, execution);
-    execution.begin();
-    try {
-      return read(await this.#request(execution.method, execution.params));
-    } finally {
-      this.#executions.delete(execution.id);
-      execution.end();
-      this.#closeWhenIdle();
-    }
-  }
-
-  cancel(execution, reason) {
-    this.#notify("cancel", { execution: execution.id, reason });
-  }
-
-  /** Notes that something is retained, or is not any more: the session stays for it. */
-  keep(retained, kept) {
-    if (kept) this.#kept.add(retained);
-    else this.#kept.delete(retained);
-    this.#closeWhenIdle();
-  }
-
-  /** Gives up handles. Where that fails they have gone with the session. */
-  release(handles) {
-    this.#request("handle.release", { handles }).catch(() => {});
-  }
-
-  /** Lets what runs end, and the session then. */
-  retire() {
-    this.retired = true;
-    this.#closeWhenIdle();
-  }
-
-  /** Ends the session; what runs is cancelled by the service. */
-  close() {
-    this.#link.close();
-  }
-
-  #closeWhenIdle() {
-    if (this.retired && this.#executions.size + this.#kept.size === 0) this.close();
-  }
-
-  #request(method, params) {
-    if (this.ended) return Promise.reject(lost(1006, ""));
-    const id = ++this.#lastId;
-    const text = messageOf({ id, method, params });
-    if (!this.#fits(text)) return Promise.reject(new ExecutorError("invalid_params", `the request has more than ${this.#settings.maxMessageBytes} bytes`));
+  function ask(method, params) {
     return new Promise((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject });
-      this.#link.hold(true);
-      this.#link.send(text);
+      if (session.ended) throw lost(1006, "");
+      const id = ++lastId;
+      const text = messageOf({ id, method, params });
+      if (!fits(text)) throw new ExecutorError("invalid_params", `the request has more than ${maxMessageBytes} bytes`);
+      requests.set(id, [resolve, reject]);
+      link.hold(true);
+      link.send(text);
     });
   }
 
-  #notify(method, params) {
-    this.#link.send(messageOf({ method, params }));
+  const fits = (text) => text.length * 3 <= maxMessageBytes || new TextEncoder().encode(text).length <= maxMessageBytes;
+
+  function receive({ id, method, params, result, error }) {
+    if (typeof method === "string") return called(id, method, Object(params));
+    const [resolve, reject] = requests.get(id) ?? []; // nobody may have asked
+    requests.delete(id);
+    if (requests.size === 0) link.hold(false);
+    if (error) reject?.(refusal(error));
+    else resolve?.(result);
   }
 
-  #fits(text) {
-    const most = this.#settings.maxMessageBytes;
-    return text.length * 3 <= most || (text.length <= most && new TextEncoder().encode(text).length <= most);
-  }
-
-  // The service is probed when it was silent, by a request that changes nothing: every runtime can do that, and none of
-  // the web's shows pings.
-  #keepAlive() {
-    if (this.#link.heard) {
-      this.#link.heard = this.#probing = false;
-    } else if (this.#probing) {
-      this.#probing = false;
-      this.#link.abandon("the service is silent");
-    } else {
-      this.#probing = true;
-      this.#request("cancel", { execution: "keep-alive" }).catch(() => {});
-    }
-  }
-
-  #receive(message) {
-    if (typeof message.method === "string") this.#called(message);
-    else if ("result" in message || (message.error !== null && typeof message.error === "object")) this.#answered(message);
-    else this.#link.fault("the service sent what is no message");
-  }
-
-  #answered({ id, result, error }) {
-    const waiting = this.#pending.get(id);
-    if (waiting === undefined) return; // nobody asked
-    this.#pending.delete(id);
-    if (this.#pending.size === 0) this.#link.hold(false);
-    if (error === undefined) waiting.resolve(result);
-    else waiting.reject(refusal(error));
-  }
-
-  #called({ id, method, params }) {
-    const told = Object(params);
-    const execution = this.#executions.get(told.execution);
+  async function called(id, method, { execution, ...told }) {
+    const { request, calls } = running.get(execution) ?? {};
+    const { call } = told;
     switch (method) {
       case "tool.call":
-      case "fetch":
-        if (execution === undefined) return this.#answer(id, { error: { code: -32000, message: "the execution has ended" } });
-        return this.#answerLater(id, execution.called(method, told));
+      case "fetch": {
+        if (!calls || calls.has(call)) return answer(id, ended);
+        const controller = new AbortController();
+        const { signal } = controller;
+        calls.set(call, controller);
+        const made = await answerTo(request, method, told, { signal, execution, call });
+        calls.delete(call);
+        return signal.aborted || answer(id, made);
+      }
       case "tool.cancel":
-        return execution?.calledOff(told.call);
+        return calls?.get(call)?.abort(new Error("nobody waits for this call any more"));
       case "execution.log":
-        return execution?.logged(told);
+        return tell(request?.onLog, told);
       case "execution.state":
-        return execution?.stated(told);
+        return tell(request?.onState, told);
       case "session.draining":
-        this.#link.draining = true;
-        return this.retire();
+        return session.retire();
     }
-    if (id !== undefined) this.#answer(id, { error: { code: -32601, message: `this client has no method ${String(method).slice(0, 100)}` } });
+    answer(id, { error: { code: -32601, message: `this client has no method ${method.slice(0, 100)}` } });
   }
 
-  async #answerLater(id, answering) {
-    const answer = await answering;
-    if (answer !== undefined) this.#answer(id, answer);
-  }
-
-  #answer(id, answer) {
+  function answer(id, made) {
     if (id === undefined) return;
-    const text = messageOf({ id, ...answer });
-    this.#link.send(this.#fits(text) ? text : messageOf({ id, ...Execution.tooLarge }));
+    const text = messageOf({ id, ...made });
+    link.send(fits(text) ? text : messageOf({ id, ...tooLarge }));
   }
 
-  // After the service drained the session, what has no answer was not accepted: it may be sent elsewhere.
-  #ended({ code, reason }) {
-    clearInterval(this.#timer);
-    const error = lost(code, reason, this.#link.draining && code === goingAway);
-    for (const { reject } of this.#pending.values()) reject(error);
-    this.#pending.clear();
-    this.#end();
-  }
+  session.opened = await link.start(signal);
+  return session;
 }

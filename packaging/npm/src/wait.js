@@ -1,3 +1,5 @@
+import { ExecutorError } from "./errors.js";
+
 const firstMs = 100;
 const longestMs = 5000;
 
@@ -6,6 +8,17 @@ export function onAbort(signal, stop) {
   signal.addEventListener("abort", stop);
   if (signal.aborted) stop();
   return () => signal.removeEventListener("abort", stop);
+}
+
+/** The error of what a signal ended. */
+export const cancelled = ({ reason }) => new ExecutorError("cancelled", String(reason?.message ?? "cancelled by the caller"), { ran: false });
+
+/** promise, or the rejection of a signal that comes first. */
+export function unless(signal, promise) {
+  return new Promise((resolve, reject) => {
+    const off = onAbort(signal, () => reject(cancelled(signal)));
+    promise.then(resolve, reject).finally(off);
+  });
 }
 
 /**

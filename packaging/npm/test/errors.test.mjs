@@ -47,8 +47,7 @@ async function resumed({ type, code }) {
         : { error: { code, message: "no", data: { type } } };
       queueMicrotask(() => channel.onMessage(JSON.stringify({ jsonrpc: "2.0", id: 0, ...answer })));
     }
-  }, {});
-  link.onEnd = () => tell(true);
+  }, { keepAliveMs: 60_000 }, () => {}, () => tell(true));
   await link.start(new AbortController().signal);
   first.onClose(1006, "");
   await told;

@@ -8,8 +8,10 @@ export async function answerFetch(handle, { method, url, headers, body }, contex
   const request = readRequest({ method, url, headers, body }, { redirect: "manual", signal: context.signal });
   const response = await handle(request, context);
   if (!(response instanceof Response)) throw new TypeError("fetch: the host answered with what is no Response");
-  const { "@response": told } = await encodeTree(response);
+  const { "@response": { type, redirected, ...told } } = await encodeTree(response); // an exchange has neither
   // What was true of the body only until the runtime decoded it is left out.
-  const stale = told.url !== "" && response.headers.has("content-encoding") ? /^content-(encoding|length)$/ : /^$/;
-  return { status: told.status, statusText: told.statusText, url: told.url, body: told.body, headers: told.headers.filter(([name]) => !stale.test(name)) };
+  if (told.url !== "" && response.headers.has("content-encoding")) {
+    told.headers = told.headers.filter(([name]) => !/^content-(encoding|length)$/.test(name));
+  }
+  return told;
 }

@@ -34,12 +34,12 @@ export const tags = {
     for (const unit of new Uint16Array(fromBase64(body).buffer)) text += String.fromCharCode(unit);
     return text;
   }],
-  "@bytes": [(body) => fromBase64(body)],
+  "@bytes": [fromBase64],
   "@handle": [(body, at, handle) => {
     if (isText(body)) return handle(body, "function");
     return areTexts(body) && /^(iterator|stream)$/.test(body[1]) && handle(...body);
   }],
-  "@object": [(body) => isObject(body) && {}, (object, body, at) => members(object, body, at)],
+  "@object": [(body) => isObject(body) && {}, members],
 };
 
 /**
@@ -169,7 +169,7 @@ function tagOfMembers(name, kind, make, required, options) {
 
   function write(object, at, own, later) {
     const body = {};
-    for (const key of Object.keys(all)) {
+    for (const key in all) {
       const value = (special[key]?.[0] ?? asIs)(object, later, key);
       if (key in required || (value !== undefined && value !== all[key])) body[key] = value;
     }

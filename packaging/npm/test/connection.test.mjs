@@ -344,3 +344,29 @@ test("a WebSocket class of the caller's own is used", { skip: globalThis.WebSock
     assert.equal((await executor.execute({ code: "1" })).value, 1);
   }, { webSocket: globalThis.WebSocket });
 });
+
+/** A WebSocket as pages have it, to a service that answers session.open and nothing after it. */
+class Silent extends EventTarget {
+  protocol = "executor.v1";
+
+  constructor() {
+    super();
+    queueMicrotask(() => this.dispatchEvent(new Event("open")));
+  }
+
+  send(text) {
+    const { id, method } = JSON.parse(text);
+    const opened = JSON.stringify({ jsonrpc: "2.0", id, result: { protocol: "1" } });
+    if (method === "session.open") this.dispatchEvent(new MessageEvent("message", { data: opened }));
+  }
+
+  close(code = 1000) {
+    if (code !== 1000 && !(code >= 3000 && code < 5000)) throw new RangeError(`a page may not close with ${code}`);
+  }
+}
+
+test("a WebSocket of a page is given up when the service is silent", async () => {
+  const executor = new RemoteExecutor({ url: "ws://a.test", webSocket: Silent, keepAliveMs: 10 });
+  await fails(executor.execute({ code: "1" }), "internal", /silent/);
+  await executor.close();
+});

@@ -31,7 +31,8 @@ export function channelOf(socket) {
     onMessage() {},
     onClose() {},
     send: (text) => socket.send(text),
-    close: (code, reason) => socket.close(code, reason),
+    // A page may say that all is well, and nothing else of the protocol's.
+    close: (code, reason) => (code === 1000 ? socket.close(code, reason) : socket.close()),
     hold() {},
   };
   let open = true;
@@ -42,8 +43,8 @@ export function channelOf(socket) {
   socket.addEventListener("message", ({ data }) => {
     if (!open) return;
     if (typeof data === "string") return channel.onMessage(data);
-    socket.close(1003, "messages are text");
-    end(1003, "the service sent a binary message");
+    socket.close();
+    end(1003, "messages are text");
   });
   socket.addEventListener("close", ({ code, reason }) => end(code, reason));
   socket.addEventListener("error", () => end(1006, ""));

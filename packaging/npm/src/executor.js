@@ -17,8 +17,8 @@ const defaults = {
 };
 
 const optionNames = `url token tls webSocket name ${Object.keys(defaults).join(" ")}`;
-const requestNames = "code form language name input providers modules network limits retain trace execution fetch onLog onState signal";
 const invocationNames = "limits trace execution onLog onState signal";
+const requestNames = `${invocationNames} code form language name input providers modules network retain fetch`;
 
 export class RemoteExecutor {
   #settings;

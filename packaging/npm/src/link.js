@@ -189,5 +189,5 @@ function openedOf(text) {
   const { error, result } = parse(text);
   if (error !== undefined) throw refusal(error);
   if (result?.protocol === protocolVersion) return result;
-  throw new ExecutorError("unsupported_protocol", `the service speaks version ${result?.protocol} of the protocol, this client version ${protocolVersion}`);
+  throw new ExecutorError("unsupported_protocol", `the service speaks version ${result?.protocol} of the protocol, and this client ${protocolVersion}`);
 }

@@ -18,70 +18,60 @@ export function frame(opcode, payload, mask) {
   return bytes;
 }
 
-// A fault of the peer, with the code to close with.
-function fault(code, message) {
+/** Throws a fault of the peer, with the code to close with. */
+export function fault(code, message) {
   throw Object.assign(new Error(message), { code });
 }
 
 /**
  * Puts frames together from the pieces that arrive, Buffers: read(bytes) calls take(opcode, body) for each whole message, with
- * its bytes, and for each control frame. It throws a fault of the peer as an Error with the code to close with.
- * maxMessageBytes bounds one message, of however many frames.
+ * its bytes, and for each control frame. It throws a fault of the peer, and reads nothing after one. maxMessageBytes bounds one
+ * message, of however many frames.
  */
 export function frameReader({ Buffer }, maxMessageBytes, take) {
-  let pieces = [];
-  let have = 0; // bytes in them
-  let need = 2; // to go on: of a head or of a whole frame, so that a long one is put together once
-  let fragments = [];
-  let size = 0; // of those
-  let begun = false;
-
-  const joined = (parts) => (parts.length === 1 ? parts[0] : Buffer.concat(parts));
-
-  function sizeOf(bytes) {
-    const short = bytes[1] & 0x7f;
-    need = short < 126 ? 2 : short === 126 ? 4 : 10;
-    if (have < need) return 0;
-    if (bytes[1] & 0x80) fault(1002, "a server does not mask");
-    const body = short < 126 ? short : short === 126 ? bytes.readUInt16BE(2) : Number(bytes.readBigUInt64BE(2));
-    if (body + size > maxMessageBytes) fault(1009, `a message has more than ${maxMessageBytes} bytes`);
-    need += body;
-    return body;
-  }
-
-  function whole(first, body) {
-    const opcode = first & 0x0f;
-    const final = first & 0x80;
-    if (first & 0x70) fault(1002, "no extension was agreed on");
-    if (opcode >= 8) {
-      if (!final || body.length > maxControlBytes || opcode > 10) fault(1002, "that is no control frame");
-      return take(opcode, body);
-    }
-    if (opcode === 2) fault(1003, "messages are text");
-    if (opcode > 1 || (opcode === 1) === begun) fault(1002, "fragments are out of order");
-    if (body.length > 0) fragments.push(body);
-    size += body.length;
-    begun = !final;
-    if (begun) return;
-    const message = joined(fragments);
-    fragments = [];
-    size = 0;
-    take(1, message);
-  }
-
+  const parts = partsOf(maxMessageBytes, (opcode, bodies) => take(opcode, joined(bodies)));
+  const joined = (pieces) => (pieces.length === 1 ? pieces[0] : Buffer.concat(pieces));
+  let need = parts.next().value;
+  let have = 0;
+  let pieces = []; // the bytes that there are, put together when they are enough
   return (bytes) => {
     pieces.push(bytes);
     have += bytes.length;
     while (have >= need) {
       const all = joined(pieces);
-      pieces = [all];
-      const body = sizeOf(all);
-      if (have < need) return;
-      const end = need;
-      pieces = have > end ? [all.subarray(end)] : [];
-      have -= end;
-      need = 2;
-      whole(all[0], all.subarray(end - body, end));
+      pieces = have > need ? [all.subarray(need)] : [];
+      have -= need;
+      need = parts.next(all.subarray(0, need)).value;
     }
   };
+}
+
+// partsOf yields how many bytes it has to get next, and gives whole messages and control frames to take(opcode, bodies).
+function* partsOf(maxMessageBytes, take) {
+  let fragments = [];
+  let size = 0; // of those
+  for (;;) {
+    const [first, second] = yield 2;
+    const opcode = first & 0x0f;
+    const final = first >= 0x80;
+    if (first & 0x70) fault(1002, "no extension was agreed on");
+    if (second & 0x80) fault(1002, "a server does not mask");
+    const length = second < 126 ? second : second === 126 ? (yield 2).readUInt16BE() : Number((yield 8).readBigUInt64BE());
+    if (length + size > maxMessageBytes) fault(1009, `a message has more than ${maxMessageBytes} bytes`);
+    const body = yield length;
+    if (opcode >= 8) {
+      if (!final || length > maxControlBytes || opcode > 10) fault(1002, "that is no control frame");
+      take(opcode, [body]);
+      continue;
+    }
+    if (opcode === 2) fault(1003, "messages are text");
+    if (opcode > 1 || (opcode === 0) === (fragments.length === 0)) fault(1002, "fragments are out of order");
+    if (length > 0 || fragments.length === 0) fragments.push(body); // there may be any number of empty ones
+    size += length;
+    if (!final) continue;
+    const whole = fragments;
+    fragments = [];
+    size = 0;
+    take(1, whole);
+  }
 }

@@ -2,7 +2,7 @@
 // shows why a handshake was refused, none of which the WebSocket of those runtimes does. It offers no extension.
 
 import { onAbort } from "../wait.js";
-import { frame, frameReader, maxControlBytes } from "./frames.js";
+import { fault, frame, frameReader, maxControlBytes } from "./frames.js";
 import { foreign, refusalOf, subprotocol, unreachable, upgrading } from "./handshake.js";
 
 const accepted = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; // RFC 6455, section 1.3
@@ -118,13 +118,13 @@ function channelOver(socket, { randomBytes }, buffers, maxMessageBytes) {
   const textIn = (bytes) => {
     if (isAscii(bytes)) return bytes.latin1Slice();
     if (isUtf8(bytes)) return bytes.utf8Slice();
-    throw Object.assign(new Error("a text message is not UTF-8"), { code: 1007 });
+    return fault(1007, "a text message is not UTF-8");
   };
   socket.on("data", (bytes) => {
     try {
       read(bytes);
-    } catch (fault) {
-      told ??= [fault.code ?? 1002, fault.message];
+    } catch (error) {
+      told ??= [error.code ?? 1002, error.message];
       channel.close(...told);
       socket.end();
     }

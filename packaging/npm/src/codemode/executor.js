@@ -81,7 +81,7 @@ function messageOf(error) {
 
 /** The lines of the dialect among those of the service: the harness prints at level debug, and nothing else does. */
 function linesOf(logs) {
-  return logs.filter(({ level, truncated }) => level === "debug" || truncated).map(({ text, truncated }) => (truncated ? `[${truncated.lines} lines are left out here]` : text));
+  return logs.flatMap(({ level, text, truncated }) => (truncated ? `[${truncated.lines} lines are left out here]` : level === "debug" ? text : []));
 }
 
 // modulesOf leaves out the reference's own file.

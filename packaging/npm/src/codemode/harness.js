@@ -13,7 +13,7 @@ export function moduleOf({ code: [text, statements], providers, connectors, mark
   const run = `$${mark}`;
   const names = [...providers, ...connectors].map(({ name }) => name);
   const constants = names.map((name, i) => `const ${name} = ${run}.namespace("${name}", ${i < providers.length});`);
-  const preludes = providers.map(({ prelude }) => prelude).filter(Boolean);
+  const preludes = providers.map(({ prelude }) => prelude);
   return `const ${run} = (${harness})("${mark}");
 export default () => ${run}.run(async () => {
 ${[...constants, ...preludes].join("\n")}

@@ -33,13 +33,9 @@ function textOf(value) {
 function cut(data, most) {
   if (typeof data === "string") return data.length <= most ? data : `${data.slice(0, most)} ${mark} ${data.length - most} more characters`;
   if (data === null || typeof data !== "object") return data;
-  const items = Math.max(1, Math.floor(most / charsPerItem));
-  if (Array.isArray(data)) {
-    const kept = data.slice(0, items).map((item) => cut(item, most));
-    return kept.length === data.length ? kept : [...kept, `${mark} ${data.length - kept.length} more items`];
-  }
   const entries = Object.entries(data);
-  const kept = entries.slice(0, items).map(([key, item]) => [key, cut(item, most)]);
-  if (kept.length < entries.length) kept.push([mark, cut(entries.slice(items).map(([key]) => key).join(", "), most)]);
-  return Object.fromEntries(kept);
+  const kept = entries.splice(0, Math.max(1, Math.floor(most / charsPerItem))).map(([key, item]) => [key, cut(item, most)]);
+  const left = entries.length; // and not kept
+  if (!Array.isArray(data)) return Object.fromEntries(left ? [...kept, [mark, cut(entries.map(([key]) => key).join(", "), most)]] : kept);
+  return [...kept.map(([, item]) => item), ...(left ? [`${mark} ${left} more items`] : [])];
 }

@@ -1,21 +1,19 @@
 // Names of the codemode dialect: which a provider and a connector may have, and what a tool is called in the sandbox.
 
-import { reserved, words } from "./syntax.js";
+import { reserved } from "./syntax.js";
 
-/** Reserved words of ECMAScript, and those of older editions. */
-const reservedWords = new Set([...reserved, ...words(
-  "abstract arguments boolean byte char double eval false final float goto import int long native null short super synchronized this throws transient true undefined volatile")]);
+/** Words that were or may become reserved, or that one cannot name anything by. */
+const alsoReserved = /^(abstract|arguments|boolean|byte|char|double|eval|false|final|float|goto|import|int|long|native|null|short|super|synchronized|this|throws|transient|true|undefined|volatile)$/;
 
-const reservedNames = words(
-  "__dispatchers __connectors __logs __CODEMODE_BINARY_TAG __bytesToBase64 __base64ToBytes __encodeCodemodeValue __decodeCodemodeValue " +
-  "__stringifyForCodemode __parseForCodemode WorkerEntrypoint CodeExecutor Promise setTimeout Error console");
+/** What the reference uses in its own harness. */
+const taken = /^(__(dispatchers|connectors|logs|CODEMODE_BINARY_TAG|bytesToBase64|base64ToBytes|(en|de)codeCodemodeValue|(stringify|parse)ForCodemode)|WorkerEntrypoint|CodeExecutor|Promise|setTimeout|Error|console)$/;
 
 /** The identifier that a tool has in the sandbox. */
 export function sanitizeToolName(name) {
   const kept = name.replace(/[-.\s]/g, "_").replace(/[^\w$]/g, "");
   if (kept === "") return "_";
   if (/^\d/.test(kept)) return `_${kept}`;
-  return reservedWords.has(kept) ? `${kept}_` : kept;
+  return reserved.test(kept) || alsoReserved.test(kept) ? `${kept}_` : kept;
 }
 
 /**
@@ -26,7 +24,7 @@ export function toolsOf(providers, connectors) {
   const seen = new Set();
   for (const [what, list] of Object.entries({ Provider: providers, Connector: connectors })) {
     for (const { name } of list) {
-      if (reservedNames.has(name)) throw `${what} name "${name}" is reserved`;
+      if (taken.test(name)) throw `${what} name "${name}" is reserved`;
       if (!/^[A-Za-z_$][\w$]*$/.test(name)) throw `${what} name "${name}" is not a valid JavaScript identifier`;
       if (seen.has(name)) throw what === "Provider" ? `Duplicate provider name "${name}"` : `Duplicate name "${name}" (connector clashes with provider)`;
       seen.add(name);

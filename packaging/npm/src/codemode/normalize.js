@@ -2,7 +2,7 @@
 
 import { statementsOf } from "./syntax.js";
 
-const fenced = /^```(?:js|javascript|typescript|ts|tsx|jsx)?\s*\n([^]*?)```\s*$/;
+const fenced = /^```(?:[jt]sx?|(?:java|type)script)?\s*\n([^]*?)```\s*$/;
 
 /**
  * The text of a function without parameters that does what code does. It does not change its own output, unless nothing of it

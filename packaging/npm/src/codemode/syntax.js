@@ -5,17 +5,17 @@
 // function but not in a module it finds a return outside of functions; names declared twice at the top it lets pass.
 
 const blank = /(?:\s|\/\/.*|\/\*[^]*?\*\/|^#!.*)*/y;
-const literal = /0[xX]\w+|(?:(?!0\d)\d[\d_]*\.?|\.\d)(?:[eE][-+]|\w)*|(?<quote>["'])(?:\\(?:\r\n|[^])|(?!\k<quote>)[^\\\n\r])*\k<quote>/;
+const literal = /0[xX]\w+|(?:(?!0\d)\d[\d_]*\.?|\.\d)(?:[eE][-+]|\w)*|"(?:\\(?:\r\n|[^])|[^"\\\n\r])*"|'(?:\\(?:\r\n|[^])|[^'\\\n\r])*'/;
 const word = /(?!\d)(?:\\u\{\w+\}|[$#\\\u200c\u200d\p{IDC}])+/;
-const punctuator = /(?!\/\*)(?:\?\.(?!\d)|=>|\.{3}|>>>=?|(?<twice>[-+*&|<>?])\k<twice>=?|[-+*/%&|^<>=!]=*|\S|$)/;
+const punctuator = /(?!\/\*)(?:\?\.(?!\d)|=>|\.{3}|\+\+|--|\?\?=?|(?:[-+/%^=!]|[*&|<>]+)=*|\S|$)/;
 const token = new RegExp(`(${literal.source})|(${word.source})|${punctuator.source}`, "uy");
 // Of the next three a dot is no end of a line.
 const regexp = /\/(?:\\.|\[(?:\\.|(?![\]\\]).)*\]|(?![/\\[]).)+\/\w*/y;
 const templatePart = /(?:\\[^]|\$(?!\{)|[^\\$`])*(?:`|\$\{)/y;
 
-export const words = (text) => new Set(text.split(" "));
-export const reserved = words("break case catch class const continue debugger default delete do else enum export extends finally for function if in instanceof new return switch throw try typeof var void while with implements interface let package private protected public static yield await");
-const prefix = /^(\+\+?|--?|[!~.]|typeof|void|delete|await|new|yield)$/;
+/** Words that are no names, and begin no operand but in the ways that operand knows. */
+export const reserved = /^(break|case|catch|class|const|continue|debugger|default|delete|do|else|enum|export|extends|finally|for|function|if|in|instanceof|new|return|switch|throw|try|typeof|var|void|while|with|implements|interface|let|package|private|protected|public|static|yield|await)$/;
+const prefix = /^([-+!~.]+|typeof|void|delete|await|new|yield)$/;
 const operator = /^(?!=>|\+\+|--)([-+*/%&|^<>=]|!=|\?\?|in$|instanceof$)/;
 const assignment = /(^|[^=!<>]|<<|>>)=$/;
 
@@ -73,15 +73,16 @@ function next() {
   last = end;
   newline = !/^.*$/.test(read(blank)[0]);
   start = end;
-  [value, isLiteral, , isWord] = read(token);
+  [value, isLiteral, isWord] = read(token);
 }
 
 const is = (wanted) => value === wanted;
 const isOneOf = (pattern) => pattern.test(value);
-const isName = () => isWord && !reserved.has(value);
+const isName = () => isWord && !isOneOf(reserved);
 const isEnd = () => isOneOf(/^[)\]},;:]?$/);
 const isChange = () => is("++") || is("--");
 const isFunction = () => is("function") || (is("async") && peek(() => is("function") && !newline));
+const kindOfDefinition = () => (is("class") ? "class" : isFunction() && "function");
 
 function eat(wanted) {
   const found = is(wanted);
@@ -107,59 +108,53 @@ function semicolon() {
   if (!eat(";") && !is("}") && value && !newline) fail();
 }
 
+// statement gives what statementsOf says of it.
 function statement() {
+  if (isOneOf(/^(if|while|switch|try|catch|finally)$/)) {
+    next();
+    if (is("(")) items();
+    statement();
+    if (eat("else") || isOneOf(/^(catch|finally)$/)) statement();
+  } else if (eat("for")) {
+    eat("await");
+    need("(");
+    while (!eat(")")) isOneOf(/^(var|let|const|of|;)$/) ? next() : expression();
+    statement();
+  } else if (eat("do")) {
+    statement();
+    need("while");
+    items();
+    eat(";");
+  } else if (eat("case") || eat("default")) {
+    if (!is(":")) expression();
+    need(":");
+  } else if (isOneOf(/^(return|throw|break|continue|debugger)$/)) {
+    returns ||= is("return") && scope === undefined;
+    next();
+    if (!newline && !isEnd()) expression();
+    semicolon();
+  } else if (eat("var") || eat("let") || eat("const")) {
+    expression();
+    semicolon();
+  } else if (is("import") && !peek(() => isOneOf(/^[(.]$/))) names();
+  else if (eat("export")) {
+    if (eat("default")) return exported();
+    isOneOf(/^[*{]$/) ? names() : statement();
+  } else if (is("{")) block();
+  else if (!eat(";")) return simple();
+}
+
+// simple is a declaration of a function or a class, or an expression, a label or a using.
+function simple() {
   const from = start;
-  switch (value) {
-    case "{":
-      return block();
-    case ";":
-      return next();
-    case "if": case "while": case "switch": case "try": case "catch": case "finally":
-      next();
-      if (is("(")) items();
-      statement();
-      if (eat("else") || is("catch") || is("finally")) statement();
-      return;
-    case "for":
-      next();
-      eat("await");
-      need("(");
-      while (!eat(")")) isOneOf(/^(var|let|const|of|;)$/) ? next() : expression();
-      return void statement();
-    case "do":
-      next();
-      statement();
-      need("while");
-      items();
-      return void eat(";");
-    case "case": case "default":
-      next();
-      if (!is(":")) expression();
-      return need(":");
-    case "return":
-      returns ||= scope === undefined;
-    case "throw": case "break": case "continue": case "debugger":
-      next();
-      if (!newline && !isEnd()) expression();
-      return semicolon();
-    case "var": case "let": case "const":
-      next();
-      expression();
-      return semicolon();
-    case "class":
-      return void (definition() || fail());
-    case "import":
-      if (peek(() => isOneOf(/^[(.]$/))) break;
-      return names();
-    case "export":
-      next();
-      if (eat("default")) return exported();
-      return isOneOf(/^[*{]$/) ? names() : void statement();
+  const kind = kindOfDefinition();
+  if (kind) {
+    const name = definition() || fail();
+    return kind === "function" ? { name } : undefined;
   }
-  if (isFunction()) return { name: definition() || fail() };
   const mayDeclare = is("using") || is("await");
   expression();
-  if (eat(":")) return void statement(); // after a label
+  if (eat(":")) return void statement();
   const found = { value: valueOf(from) };
   const declares = mayDeclare && isWord && !newline;
   if (declares) expression();
@@ -176,18 +171,23 @@ function names() {
 
 function exported() {
   const from = start;
-  const kind = is("class") ? "class" : isFunction() ? "function" : undefined;
-  if (kind) return { exported: { kind: definition() ? "" : kind, start: from, end: last } };
+  const kind = kindOfDefinition();
+  if (kind) {
+    const isNamed = definition();
+    return { exported: placeOf(from, isNamed ? "" : kind) };
+  }
   assign();
   const found = { exported: valueOf(from) };
   semicolon();
   return found;
 }
 
+const placeOf = (from, kind) => ({ kind, start: from, end: last });
+
 // valueOf is what was read from a place on, without the parentheses around it.
 function valueOf(from) {
   const [begins, ends, inside] = unit;
-  return begins === from && ends === last ? inside : { start: from, end: last };
+  return begins === from && ends === last ? inside : placeOf(from);
 }
 
 function block() {
@@ -236,7 +236,7 @@ function members(isLoose) {
     }
     if (is("(")) body(async);
     else if (isLoose && is("{")) inside(false, block);
-    else if ((isLoose || keys < 2) && (eat(":") || eat("=") || eat("..."))) assign();
+    else if ((isLoose || keys < 2) && (eat(":") || eat("=") || is("..."))) assign();
     else if (isLoose ? !keys : keys > 1 || !isShort) fail();
     if (!isLoose && !is(",") && !is("}")) fail();
   }
@@ -249,7 +249,6 @@ function items() {
   const from = start;
   while (!is(close)) {
     if (eat(",")) continue;
-    eat("...");
     assign();
     if (!is(",") && !is(close)) fail();
   }
@@ -294,7 +293,7 @@ function operand() {
     const inside = items();
     if (!isAsync) unit = [from, last, inside];
   } else if (mayBeHead || isLiteral) next();
-  else if (is("class") || isFunction()) definition();
+  else if (kindOfDefinition()) definition();
   else if (is("[")) items();
   else if (is("{")) members();
   else if (is("`")) template();
@@ -305,7 +304,7 @@ function operand() {
   } else fail();
   if (mayBeHead && !newline && eat("=>")) {
     inside(isAsync, () => is("{") ? block() : assign());
-    unit = [from, last, { kind: "arrow", start: from, end: last }];
+    unit = [from, last, placeOf(from, "arrow")];
     return true;
   }
   called = isAsync;

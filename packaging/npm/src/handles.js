@@ -2,10 +2,8 @@
 // released when it is disposed of, and as a last resort when it is garbage.
 
 import { ExecutorError } from "./errors.js";
-import { handleTags } from "./values/classes.js";
-
-/** By the object that stands for a handle: invoke(args, options) of it. */
-const held = new WeakMap();
+import { held } from "./values/classes.js";
+import { define } from "./values/walk.js";
 
 const forgotten = new FinalizationRegistry((release) => release());
 
@@ -20,12 +18,11 @@ export function retain(session, call, told) {
   let calls = 0; // those under way, which may give new handles
   let gone = []; // ids to tell the service of
   let timer;
+  let until = Date.now() + told.ttlMs; // when it ends at the latest
 
-  const { id: all, idleMs, ttlMs } = told;
-  let until = Date.now() + ttlMs; // when it ends at the latest
   const learn = (news) => (news ? (until = Date.now() + news.ttlMs) : live.clear());
-  const retained = disposable({ id: all, idleMs, ttlMs }, () => {
-    gone = [all];
+  const retained = disposable({ ...told }, () => {
+    gone = [told.id];
     tell();
     end();
   });
@@ -43,7 +40,7 @@ export function retain(session, call, told) {
   // With nothing under way it ends by itself after a while.
   function rest() {
     clearTimeout(timer);
-    timer = setTimeout(end, Math.min(idleMs, until - Date.now()));
+    timer = setTimeout(end, Math.min(told.idleMs, until - Date.now()));
     timer.unref?.();
   }
 
@@ -80,8 +77,7 @@ export function retain(session, call, told) {
     }
 
     const object = objectOf(kind, (method) => async (...args) => (await invoke(method, args)).value, release);
-    held.set(object, (args, options) => invoke(undefined, args, options));
-    handleTags.set(object, kind === "function" ? id : [id, kind]);
+    held.set(object, { tag: kind === "function" ? id : [id, kind], invoke: (args, options) => invoke(undefined, args, options) });
     forgotten.register(object, release);
     return object;
   }
@@ -104,15 +100,14 @@ function objectOf(kind, method, release) {
 }
 
 function disposable(object, value) {
-  for (const key of ["dispose", Symbol.dispose]) if (key) Object.defineProperty(object, key, { value });
+  for (const key of ["dispose", Symbol.dispose]) if (key) define(object, key, value);
   return object;
 }
 
 /** Calls what an object stands for. */
 export function invokeHeld(object, args, options) {
-  const invoke = held.get(object);
-  if (invoke === undefined) throw new TypeError("it is no handle");
-  return invoke(args, options);
+  if (!held.has(object)) throw new TypeError("it is no handle");
+  return held.get(object).invoke(args, options);
 }
 
 function itself() {

@@ -20,5 +20,5 @@ export class Handle {
   }
 }
 
-/** What stands in the tag of a handle, by the object that stands for it here. */
-export const handleTags = new WeakMap();
+/** By the object that stands for a handle here: {tag, invoke}, the body of its tag and invoke(args, options) of it. */
+export const held = new WeakMap();

@@ -1,7 +1,7 @@
 // From JavaScript values to the JSON text of the protocol's value codec. Every property is read once.
 
 import { toBase64 } from "./base64.js";
-import { handleTags } from "./classes.js";
+import { held } from "./classes.js";
 import { bounded, classes, errorBody, isArray, viewTag } from "./tags.js";
 import { areTag, members, pathOf, walk } from "./walk.js";
 
@@ -42,7 +42,7 @@ export function encodeTree(root) {
         return bounded(value) === false ? refuse("BigInt of more than 65536 bits") : tag("@bigint", String(value));
     }
     if (value === null) return null;
-    if (handleTags.has(value)) return tag("@handle", handleTags.get(value));
+    if (held.has(value)) return tag("@handle", held.get(value).tag);
     if (typeof value !== "object") refuse(typeof value);
     if (places.has(value)) return tag("@ref", pathOf(places.get(value)));
     places.set(value, place);

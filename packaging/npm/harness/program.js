@@ -8,8 +8,8 @@
 // What it is made of: writer and reader put bytes beside JSON, which has none, with their number in their place. A namespace
 // has tools, or is a connector's, whose own properties do not count and whose values cross as they are. It keeps "then" from
 // the host: with it, it would seem to be a promise that never settles. Where the host does not answer, the reason names the
-// tool and not the harness. compile has the engine read statements by themselves, so that they close nothing of what is around
-// them.
+// tool and not the harness. compile has the engine read statements by themselves, so that they close nothing of what is
+// around them.
 export default (mark) => {
   const { stringify, parse } = JSON, { hasOwn } = Object, { isView } = ArrayBuffer;
   const text = String, Failure = Error, Bytes = Uint8Array, Buffer = ArrayBuffer, Shield = Proxy, Statements = (async () => {}).constructor;

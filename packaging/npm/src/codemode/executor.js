@@ -13,9 +13,10 @@ const usualTimeoutMs = 60_000;
 const timeouts = /^((cpu|wall|total)_timeout|deadlock)$/;
 
 /** What the dialect does not bound is bounded by the service's maxima. */
+const plenty = 1 << 30;
 const wide = {
-  heapMiB: 128, bufferMiB: 128, resultBytes: 32 << 20, messageBytes: 32 << 20, logBytes: 1 << 30, logLines: 1 << 30,
-  toolCalls: 1 << 30, toolCallsInFlight: 1 << 16, fetches: 1 << 30, fetchBytes: 1 << 30, timers: 1 << 24,
+  heapMiB: 128, bufferMiB: 128, resultBytes: 32 << 20, messageBytes: 32 << 20, logBytes: plenty, logLines: plenty,
+  toolCalls: plenty, toolCallsInFlight: 1 << 16, fetches: plenty, fetchBytes: plenty, timers: 1 << 24,
 };
 
 export class CodemodeExecutor {
@@ -25,8 +26,8 @@ export class CodemodeExecutor {
   #maxResultChars;
 
   constructor(executorOrOptions) {
-    const options = typeof executorOrOptions?.execute === "function" ? { executor: executorOrOptions } : { ...executorOrOptions };
-    const { executor, timeout = usualTimeoutMs, modules = {}, globalOutbound = null, limits, maxResultChars, ...remote } = options;
+    const { executor, timeout = usualTimeoutMs, modules = {}, globalOutbound = null, limits, maxResultChars, ...remote } =
+      executorOrOptions?.execute ? { executor: executorOrOptions } : executorOrOptions ?? {};
     const ms = Math.max(1, Math.ceil(timeout));
     if (!Number.isSafeInteger(ms)) throw new TypeError("timeout is a number of milliseconds");
     if (maxResultChars !== undefined && !(maxResultChars > 0)) throw new TypeError("maxResultChars is a number of characters");

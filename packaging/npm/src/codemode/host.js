@@ -2,12 +2,9 @@
 
 import { isError } from "../values/encode.js";
 
-/** The pause of the dialect's durable runtime: a program dies of an error with this message. */
-const pause = "__CODEMODE_PAUSE__";
-
 /**
- * The function that the harness calls, for a connector with a value and for a tool with a text and the bytes beside it. tools are
- * those of toolsOf, connectors are as execute is given them. It never rejects.
+ * The function that the harness calls, for a connector with a value and for a tool with a text and the bytes beside it. tools
+ * are those of toolsOf, connectors are as execute is given them. It never rejects.
  */
 export const callerOf = ({ tools, connectors, mark }) => async (namespace, name, sent, bytes) => {
   try {
@@ -15,7 +12,7 @@ export const callerOf = ({ tools, connectors, mark }) => async (namespace, name,
     if (connector !== undefined) {
       const value = await connector.binding.callTool(name, sent);
       const control = value?.__codemode_control__;
-      if (control === "pause") throw pause;
+      if (control === "pause") throw "__CODEMODE_PAUSE__"; // the dialect's durable runtime knows that a program died of it
       if (control === "error") throw value.message;
       return ["value", value];
     }

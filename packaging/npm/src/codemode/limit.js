@@ -13,8 +13,8 @@ export function limitResult(value, maxChars = usualChars) {
   const text = textOf(value);
   if (text === undefined || text.length <= maxChars) return value;
   for (const whole of [JSON.parse(text), text]) {
-    for (let most = maxChars; most >= 1; most = Math.floor(most / 2)) {
-      const shorter = cut(whole, most);
+    for (let most = maxChars; most >= 1; most /= 2) {
+      const shorter = cut(whole, Math.floor(most));
       if (JSON.stringify(shorter).length <= maxChars) return shorter;
     }
   }

@@ -22,21 +22,21 @@ export function readCode(code) {
   try {
     statements = statementsOf(source);
   } catch {
-    return [bodyOf(source), source];
+    return bodyOf(source, source);
   }
   const { start, end, value, exported, name } = statements?.at(-1) ?? {};
   if (statements?.length === 1) {
     // A semicolon after an arrow function would end the function too early.
     if (value?.kind === "arrow") return [(source.slice(0, source[end - 1] === ";" ? end - 1 : end) + source.slice(end)).trim()];
     if (exported) return defaultOf(source.slice(exported.start, exported.end), exported.kind);
-    if (name) return [bodyOf(`${source}\nreturn ${name}();`)];
+    if (name) return bodyOf(`${source}\nreturn ${name}();`);
   }
-  return [bodyOf(value ? `${source.slice(0, start)}return (${source.slice(value.start, value.end)})` : source)];
+  return bodyOf(value ? `${source.slice(0, start)}return (${source.slice(value.start, value.end)})` : source);
 }
 
 function defaultOf(text, kind) {
-  if (kind === "function") return [bodyOf(`return (${text})();`)];
-  return kind === "class" ? [bodyOf(`return (${text});`)] : readCode(text);
+  if (kind === "function") return bodyOf(`return (${text})();`);
+  return kind === "class" ? bodyOf(`return (${text});`) : readCode(text);
 }
 
-const bodyOf = (text) => `async () => {\n${text}\n}`;
+const bodyOf = (text, uncertain) => [`async () => {\n${text}\n}`, uncertain];

@@ -7,7 +7,7 @@
 const blank = /(?:\s|\/\/.*|\/\*[^]*?\*\/|^#!.*)*/y;
 const literal = /0[xX]\w+|(?:(?!0\d)\d[\d_]*\.?|\.\d)(?:[eE][-+]|\w)*|"(?:\\(?:\r\n|[^])|[^"\\\n\r])*"|'(?:\\(?:\r\n|[^])|[^'\\\n\r])*'/;
 const word = /(?!\d)(?:\\u\{\w+\}|[$#\\\u200c\u200d\p{IDC}])+/;
-const punctuator = /(?!\/\*)(?:\?\.(?!\d)|=>|\.{3}|\+\+|--|\?\?=?|(?:[-+/%^=!]|[*&|<>]+)=*|\S|$)/;
+const punctuator = /(?!\/\*)(?:\?\.(?!\d)|=>|\.+|\+\+|--|\?\?=?|(?:[-+/%^=!]|[*&|<>]+)=*|\S|$)/;
 const token = new RegExp(`(${literal.source})|(${word.source})|${punctuator.source}`, "uy");
 // Of the next three a dot is no end of a line.
 const regexp = /\/(?:\\.|\[(?:\\.|(?![\]\\]).)*\]|(?![/\\[]).)+\/\w*/y;
@@ -38,9 +38,9 @@ let called; // whether it is a call
 let unit; // of an arrow function or of what was in parentheses: where it begins and ends, and its value
 
 /**
- * The statements of a module: {start, end, value, exported, name}. Expressions have a value and default exports have exported:
- * {start, end, kind} of what stands there, without parentheses around it; kind is "arrow", or "function" or "class" of one that
- * has no name. Declarations of functions have a name. It is undefined where the text is no module, but would be one within a
+ * The statements of a module: {start, end, value, exported, name}. Expressions have a value and default exports have
+ * exported: {start, end, kind} of what stands there, without parentheses around it; kind is "arrow", or "function" or "class"
+ * of one that has no name. Declarations of functions have a name. It is undefined where the text is no module, but would be one within a
  * function: it returns. Throws where it is neither.
  */
 export function statementsOf(module) {
@@ -53,7 +53,10 @@ export function statementsOf(module) {
   const list = [];
   while (value) {
     const from = start;
-    list.push({ ...statement(), start: from, end: last });
+    const found = statement() ?? {};
+    found.start = from;
+    found.end = last;
+    list.push(found);
   }
   return returns ? undefined : list;
 }
@@ -91,7 +94,7 @@ function eat(wanted) {
 }
 
 function need(wanted) {
-  if (!eat(wanted)) fail();
+  eat(wanted) || fail();
 }
 
 // peek tells whether the token after the next one passes a test.

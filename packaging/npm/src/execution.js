@@ -12,13 +12,14 @@ const common = ({ execution, limits, trace, onLog }) => ({ execution: execution 
 
 /** The params of execute for a checked request. Rejects where the input cannot be encoded. */
 export async function executeParams(request) {
-  const { code, form, language, name, input, providers, modules, network, retain, fetch } = request;
+  const { onLog, onState, signal, fetch, ...asked } = request;
+  const { input, providers, network = fetch && "host" } = asked;
   return {
+    ...asked,
     ...common(request),
-    ...{ code, form, language, name, modules, retain },
     input: input === undefined ? undefined : await encodeTree(input),
     providers: providers && wireProviders(providers),
-    network: network ?? (fetch && "host"),
+    network,
   };
 }
 

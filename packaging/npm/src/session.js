@@ -45,26 +45,22 @@ export async function openSession(open, settings, signal) {
       if (running.has(execution)) throw new ExecutorError("invalid_params", `execution ${execution} is running`, { field: "execution" });
       const calls = new Map();
       running.set(execution, { request, calls });
-      const outcome = ask(method, params).then(read).finally(() => {
-        running.delete(execution);
-        for (const controller of calls.values()) controller.abort(new Error("the execution has ended"));
-        closeWhenIdle();
-      });
       let timer;
       let off;
-      const gaveUp = new Promise((_, reject) => {
+      return new Promise((resolve, reject) => {
+        ask(method, params).then(read).finally(() => {
+          off();
+          clearTimeout(timer);
+          running.delete(execution);
+          for (const controller of calls.values()) controller.abort(new Error("the execution has ended"));
+          closeWhenIdle();
+        }).then(resolve, reject);
         off = onAbort(leave, () => {
           const error = cancelled(leave);
           link.send(messageOf({ method: "cancel", params: { execution, reason: error.message.slice(0, 500) } }));
           timer = setTimeout(reject, cancelGraceMs, error);
         });
       });
-      try {
-        return await Promise.race([outcome, gaveUp]);
-      } finally {
-        off();
-        clearTimeout(timer);
-      }
     },
 
     /** Notes that something is retained, or is not any more: the session stays for it. */

@@ -19,7 +19,7 @@ export function transportOf({ url, token, tls, webSocket, maxMessageBytes }) {
   const address = parseAddress(url);
   const secret = token !== undefined && { Authorization: `Bearer ${token}` };
   const own = webSocket === undefined;
-  if (own && !inWorkerd && streams()) return (signal) => openStream(address, secret, tls, maxMessageBytes, signal);
+  if (own && !inWorkerd && streams) return (signal) => openStream(address, secret, tls, maxMessageBytes, signal);
   const refuse = (why) => {
     throw new TypeError(why);
   };

@@ -10,7 +10,7 @@ const maxAnswer = 16 << 10; // bytes of one to the handshake
 const closeGraceMs = 2000;
 
 /** Tells whether this runtime has Node's sockets. */
-export const streams = () => typeof globalThis.process?.versions?.node === "string";
+export const streams = globalThis.process?.versions?.node !== undefined;
 
 // Node before 20.16 has import only. The name is an argument so that bundlers for browsers leave it alone.
 const load = async (name) => process.getBuiltinModule?.(name) ?? import(name);

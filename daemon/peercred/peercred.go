@@ -6,8 +6,8 @@ package peercred
 
 import (
 	"errors"
-	"net"
 	"os"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +22,7 @@ type Credentials struct {
 
 // Of returns the credentials that the kernel noted when the peer of c connected (SO_PEERCRED and SO_PEERGROUPS, unix(7)
 // and socket(7); the latter since Linux 4.13).
-func Of(c *net.UnixConn) (Credentials, error) {
+func Of(c syscall.Conn) (Credentials, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return Credentials{}, err

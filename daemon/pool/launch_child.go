@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/executord/executord/ipc/quiet"
 	"github.com/executord/executord/ipc/worker"
 )
 
@@ -190,9 +191,7 @@ func socketPair() (net.Conn, *os.File, error) {
 		return nil, nil, fmt.Errorf("cannot make channel: %w", err)
 	}
 	theirs := os.NewFile(uintptr(fds[1]), "channel of the worker")
-	ours := os.NewFile(uintptr(fds[0]), "channel of the parent")
-	defer ours.Close()
-	conn, err := net.FileConn(ours)
+	conn, err := quiet.New(fds[0])
 	if err != nil {
 		theirs.Close()
 		return nil, nil, fmt.Errorf("cannot make channel: %w", err)

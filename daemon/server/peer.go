@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"syscall"
 
 	"github.com/executord/executord/daemon/peercred"
+	"github.com/executord/executord/ipc/quiet"
 )
 
 // ownUID is the user that the service runs as.
@@ -60,8 +62,8 @@ func (s *Server) ConnContext(ctx context.Context, c net.Conn) context.Context {
 
 func peerOf(c net.Conn) peer {
 	switch c := c.(type) {
-	case *net.UnixConn:
-		return unixPeer(c)
+	case *net.UnixConn, *quiet.Conn:
+		return unixPeer(c.(syscall.Conn))
 	case *tls.Conn:
 		return peerOf(c.NetConn())
 	case *net.TCPConn:
@@ -70,7 +72,7 @@ func peerOf(c net.Conn) peer {
 	return peer{err: fmt.Errorf("a %T has no peer that can be told", c)}
 }
 
-func unixPeer(c *net.UnixConn) peer {
+func unixPeer(c syscall.Conn) peer {
 	cred, err := peercred.Of(c)
 	if err != nil {
 		return peer{err: err}

@@ -14,6 +14,7 @@ import (
 	"github.com/executord/executord/ipc/client/channel"
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
+	"github.com/executord/executord/ipc/quiet"
 )
 
 // Server serves one Executor. It is an http.Handler.
@@ -206,9 +207,12 @@ type tap struct {
 func (t *tap) Accept() (net.Conn, error) {
 	c, err := t.Listener.Accept()
 	if err != nil && t.left.Load() {
-		err = errLeft
+		return nil, errLeft
 	}
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	return quiet.Of(c), nil
 }
 
 func (t *tap) leave() bool {

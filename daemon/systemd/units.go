@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/executord/executord/daemon/pool"
+	"github.com/executord/executord/ipc/quiet"
 	"github.com/executord/executord/ipc/worker"
 )
 
@@ -156,6 +157,7 @@ func (u *Units) begin(ctx context.Context, task worker.Task, snapshot *os.File) 
 		w.Kill()
 		return nil, errors.Join(err, conn.Close())
 	}
+	w.conn = quiet.Of(conn).(channel)
 	return w, nil
 }
 
@@ -203,11 +205,17 @@ func (u *Units) Close() error {
 	return errors.Join(u.manager.close(), u.snapshot.Close())
 }
 
+// channel is a worker's.
+type channel interface {
+	net.Conn
+	CloseWrite() error
+}
+
 // unit is one worker.
 type unit struct {
 	manager manager
 	log     *slog.Logger
-	conn    *net.UnixConn
+	conn    channel
 
 	isolation isolation
 

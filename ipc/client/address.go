@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/executord/executord/ipc/quiet"
 )
 
 // endpoint is a parsed address.
@@ -52,5 +54,9 @@ func (e endpoint) dial(ctx context.Context, config *tls.Config) (net.Conn, error
 		return (&tls.Dialer{Config: config}).DialContext(ctx, e.network, e.address)
 	}
 	var d net.Dialer
-	return d.DialContext(ctx, e.network, e.address)
+	c, err := d.DialContext(ctx, e.network, e.address)
+	if err != nil {
+		return nil, err
+	}
+	return quiet.Of(c), nil
 }

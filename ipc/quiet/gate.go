@@ -1,0 +1,44 @@
+package quiet
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// gate is an epoll descriptor that watches one other, and is itself watched by the poller of the runtime. Whoever waits for
+// an event reads the gate.
+type gate struct {
+	file *os.File
+	raw  syscall.RawConn
+}
+
+// newGate watches fd for events of epoll_ctl(2).
+func newGate(fd int, events uint32) (*gate, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	err = os.NewSyscallError("epoll_ctl", unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events}))
+	if err == nil {
+		err = os.NewSyscallError("fcntl", unix.SetNonblock(epoll, true)) // tells NewFile that it can be polled
+	}
+	if err != nil {
+		_ = unix.Close(epoll)
+		return nil, err
+	}
+	g := &gate{file: os.NewFile(uintptr(epoll), "epoll")}
+	g.raw, err = g.file.SyscallConn()
+	return g, err
+}
+
+// watch watches fd, which the gate was made for, for other events.
+func (g *gate) watch(fd int, events uint32) error {
+	var err error
+	refused := g.raw.Control(func(epoll uintptr) {
+		err = unix.EpollCtl(int(epoll), unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events})
+	})
+	return errors.Join(refused, os.NewSyscallError("epoll_ctl", err))
+}

@@ -692,3 +692,27 @@ func TestSendHearsOfTheEnd(t *testing.T) {
 		t.Error("a waiter was not told of the end")
 	}
 }
+
+// TestMessagesShareNoMemory: what was received stays as it was, and takes no more memory than it has bytes.
+func TestMessagesShareNoMemory(t *testing.T) {
+	s, c := pair(t, Config{}, Config{})
+	var got [][]byte
+	for i, n := range []int{3, 2, 5000, 1 << 20, 4} {
+		if err := s.Send(t.Context(), bytes.Repeat([]byte{byte('a' + i)}, n)); err != nil {
+			t.Fatal(err)
+		}
+		m, err := c.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if most := n + n/4 + 8; cap(m) > most {
+			t.Errorf("a message of %d bytes takes %d", n, cap(m))
+		}
+		got = append(got, m)
+	}
+	for i, n := range []int{3, 2, 5000, 1 << 20, 4} {
+		if !bytes.Equal(got[i], bytes.Repeat([]byte{byte('a' + i)}, n)) {
+			t.Errorf("message %d became %.20q", i, got[i])
+		}
+	}
+}

@@ -22,6 +22,9 @@ const fragmentBytes = 32 << 10
 // bufferBytes is the size of the buffer that gathers small frames into one system call.
 const bufferBytes = 16 << 10
 
+// keptBytes is the largest buffer for reading that is kept for the next messages.
+const keptBytes = 4 << 20
+
 func (c Config) withDefaults() Config {
 	set := func(d *time.Duration, def time.Duration) {
 		if *d <= 0 {

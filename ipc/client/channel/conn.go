@@ -153,20 +153,31 @@ func (c *Conn) receive() ([]byte, error) {
 	return msg, nil
 }
 
+// arriving holds the buffers that messages are read into. Memory that a process touches first costs far more than a copy.
+var arriving = sync.Pool{New: func() any { b := make([]byte, 1024); return &b }}
+
 // readBounded reads at most one byte more than limit. Memory grows with what came, not with what was announced.
 func readBounded(r io.Reader, limit int64) ([]byte, error) {
-	buf := make([]byte, 0, 1024)
+	b := arriving.Get().(*[]byte)
+	buf := *b
+	defer func() {
+		if len(buf) <= keptBytes {
+			*b = buf
+		}
+		arriving.Put(b)
+	}()
+	size := 0
 	for {
-		n, err := r.Read(buf[len(buf):min(int64(cap(buf)), limit+1)])
-		buf = buf[:len(buf)+n]
-		if errors.Is(err, io.EOF) || int64(len(buf)) > limit {
-			return buf, nil
+		n, err := r.Read(buf[size:min(int64(len(buf)), limit+1)])
+		size += n
+		if errors.Is(err, io.EOF) || int64(size) > limit {
+			return append([]byte(nil), buf[:size]...), nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if len(buf) == cap(buf) {
-			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
+		if size == len(buf) {
+			buf = append(make([]byte, 0, 2*size), buf...)[:2*size]
 		}
 	}
 }

@@ -176,13 +176,15 @@ func (p *Pool) requeue(r *run, w *waiter) (place int) {
 	return 1
 }
 
-// take assigns the longest idle worker to an execution of identity, nil when there is none or too many run. With mu.
+// take assigns the worker that became idle last, whose memory is warm, to an execution of identity; nil when there is none
+// or too many run. With mu.
 func (p *Pool) take(identity string) *member {
 	if len(p.idle) == 0 || p.running-p.calling >= room(p.calling, p.config().Workers) {
 		return nil
 	}
-	m := p.idle[0]
-	p.idle = slices.Delete(p.idle, 0, 1)
+	last := len(p.idle) - 1
+	m := p.idle[last]
+	p.idle = slices.Delete(p.idle, last, last+1)
 	m.state = running
 	m.executions++
 	if m.executions >= p.config().WorkerMaxExecutions {
@@ -235,7 +237,7 @@ func (p *Pool) unassign(m *member) {
 			return
 		}
 		m.state = idle
-		p.idle = append([]*member{m}, p.idle...)
+		p.idle = append(p.idle, m)
 	}
 	p.serve()
 }

@@ -484,3 +484,17 @@ func TestLateHeartbeat(t *testing.T) {
 		}
 	}
 }
+
+// TestTheWarmestWorkerIsNext: what follows something else runs where that ran, though others have waited longer.
+func TestTheWarmestWorkerIsNext(t *testing.T) {
+	c := testConfig()
+	c.Workers, c.WorkerMaxExecutions = 3, 100
+	b := insideBench(t, c)
+	first := b.run(script("return 1")).Stats.Worker
+	for range 5 {
+		b.awaitStats("all idle", func(s Stats) bool { return s.Idle == 3 })
+		if next := b.run(script("return 2")).Stats.Worker; next != first {
+			t.Fatalf("ran on %s and then on %s", first, next)
+		}
+	}
+}

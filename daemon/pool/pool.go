@@ -46,7 +46,7 @@ type Pool struct {
 	shut        bool // closing is closed
 	queue       fairQueue
 	members     map[*member]struct{} // whose process may exist
-	idle        []*member            // longest idle first
+	idle        []*member            // longest idle first; the last is taken
 	running     int                  // members in that state
 	calling     int                  // of those, members that are retained and have invocations
 	retained    map[string]*retained // by what the ids of their handles begin with

@@ -100,14 +100,13 @@ func (x *team) attack(a testbin.Attempt) string {
 	return testbin.End(out)
 }
 
-// order has a worker make an attempt, until it is on another one than its own where it should be. It comes from the worker that
-// has waited longest, so the youngest is attacked.
+// order has a worker make an attempt, until it is on another one than its own where it should be.
 func (x *team) order(a testbin.Attempt) *protocol.Outcome {
 	x.t.Helper()
-	for {
+	for turn := 0; ; turn++ {
 		x.waitReady()
 		workers := x.Workers()
-		sibling := workers[len(workers)-1]
+		sibling := workers[turn%len(workers)]
 		x.targets.Sibling = sibling.PID
 		out := x.run(program(a.Program(x.targets)))
 		if typeOf(out) == protocol.WorkerCrashed {

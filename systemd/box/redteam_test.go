@@ -95,41 +95,35 @@ func attackAll(t *testing.T, addition string) (ends []string) {
 	return ends
 }
 
-// sibling is the process of the newest worker of several that wait. The attack comes from the one that has waited longest.
-func sibling(t *testing.T) (newest int, name string) {
+// sibling is the process of one of several workers that wait, another one with each turn.
+func sibling(t *testing.T, turn int) (pid int, name string) {
 	t.Helper()
+	type member struct {
+		Name  string `json:"name"`
+		PID   int    `json:"pid"`
+		State string `json:"state"`
+	}
 	var list struct {
-		Workers []struct {
-			Name  string `json:"name"`
-			PID   int    `json:"pid"`
-			State string `json:"state"`
-		} `json:"workers"`
+		Workers []member `json:"workers"`
 	}
 	eventually(t, "two workers wait", func() bool {
 		out := run(t, "executorctl", "worker", "list", "--json")
 		if err := json.Unmarshal([]byte(out), &list); err != nil {
 			t.Fatalf("%v in %s", err, out)
 		}
-		idle := 0
-		for _, w := range list.Workers {
-			if w.State == "idle" {
-				idle++
-				if w.PID > newest {
-					newest, name = w.PID, w.Name
-				}
-			}
-		}
-		return idle >= 2
+		list.Workers = slices.DeleteFunc(list.Workers, func(w member) bool { return w.State != "idle" })
+		return len(list.Workers) >= 2
 	})
-	return newest, name
+	found := list.Workers[turn%len(list.Workers)]
+	return found.PID, found.Name
 }
 
 // attack makes an attempt, again where a worker attacked itself in another's place, and tells how it ended.
 func attack(t *testing.T, c *client.Client, a testbin.Attempt, targets testbin.Targets) string {
 	t.Helper()
-	for {
+	for turn := 0; ; turn++ {
 		var name string
-		targets.Sibling, name = sibling(t)
+		targets.Sibling, name = sibling(t, turn)
 		r := program(a.Program(targets))
 		r.Limits = protocol.Limits{HeapMiB: 32, BufferMiB: 16, SlackMiB: 64}
 		o, err := c.Execute(ctx(t), r)

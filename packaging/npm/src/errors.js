@@ -34,14 +34,19 @@ export class ExecutorError extends Error {
   }
 }
 
+/** Throws a TypeError. */
+export function refuse(why) {
+  throw new TypeError(why);
+}
+
 /** The members of object that are not undefined. */
-export const given = (object) => Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
+export const given = (object) => Object.fromEntries(Object.entries(Object(object)).filter(([, value]) => value !== undefined));
 
 const textOf = (value, otherwise) => (typeof value === "string" ? value : otherwise);
 
 // known takes of a plain object what the protocol says.
 const known = ({ name, stack, position, reason, field, retryAfterMs }) => given({
-  thrownName: name, programStack: stack, position, reason, field, retryAfterMs: retryAfterMs > 0 ? retryAfterMs : undefined,
+  thrownName: name, programStack: stack, position, reason, field, retryAfterMs: retryAfterMs || undefined,
 });
 
 /** The error that an answer {code, message, data} of JSON-RPC, or of the HTTP layer, stands for; "internal" for an unknown code. */

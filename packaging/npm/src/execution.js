@@ -1,22 +1,24 @@
 // What is asked of the service for one request of a caller, and what its program asks of its host in return.
 
-import { ending, ExecutorError } from "./errors.js";
+import { ending, ExecutorError, refuse } from "./errors.js";
 import { answerFetch } from "./fetch.js";
 import { toolOf, wireProviders } from "./providers.js";
 import { decodeTree } from "./values/decode.js";
 import { encodeTree } from "./values/encode.js";
 import { newName } from "./wait.js";
 
-// common is what the params of every execution have. Members that are undefined are not sent.
-const common = ({ execution, limits, trace, onLog }) => ({ execution: execution ?? `x-${newName()}`, limits, trace, logs: onLog && { stream: true } });
+// common is what the params of every execution have: all that is not for here, known or not. Members that are undefined are
+// not sent, and a function cannot be: an object is, so that the service refuses a listener of another name, or code that is no text.
+function common({ onLog, onState, signal, ...asked }) {
+  for (const key in asked) if (typeof asked[key] === "function") asked[key] = {};
+  return { execution: `x-${newName()}`, ...asked, logs: onLog && { stream: true } };
+}
 
 /** The params of execute for a checked request. Rejects where the input cannot be encoded. */
 export async function executeParams(request) {
-  const { onLog, onState, signal, fetch, ...asked } = request;
-  const { input, providers, network = fetch && "host" } = asked;
+  const { fetch, input, providers, network = fetch && "host", ...asked } = request;
   return {
-    ...asked,
-    ...common(request),
+    ...common(asked),
     input: input === undefined ? undefined : await encodeTree(input),
     providers: providers && wireProviders(providers),
     network,
@@ -24,8 +26,8 @@ export async function executeParams(request) {
 }
 
 /** Those of handle.invoke, by a Promise only where an argument has to be read. */
-export function invokeParams(request, handle, method, args) {
-  const make = (args) => ({ ...common(request), handle, method, args });
+export function invokeParams(options, handle, method, args) {
+  const make = (args) => ({ ...common(options), handle, method, args });
   const trees = args.map((arg) => {
     try {
       return encodeTree(arg);
@@ -42,21 +44,12 @@ export function invokeParams(request, handle, method, args) {
  */
 export async function answerTo(request, method, told, context) {
   try {
-    return { result: method === "fetch" ? await fetched(request, told, context) : await called(request, told, context) };
+    if (method === "fetch") return { result: { response: await answerFetch(request.fetch, told.request, context) } };
+    const tool = toolOf(request.providers, told.provider, told.path, context);
+    return { result: { value: await encodeTree(await tool(...told.args.map((arg) => decodeTree(arg)))) } };
   } catch (error) {
     return thrown(error);
   }
-}
-
-async function called({ providers }, { provider, path, args }, context) {
-  const tool = toolOf(providers, provider, path, context);
-  const value = await tool(...args.map((arg) => decodeTree(arg)));
-  return { value: await encodeTree(value) };
-}
-
-async function fetched({ fetch }, { request }, context) {
-  if (fetch === undefined) throw new TypeError("fetch: the host does not answer requests");
-  return { response: await answerFetch(fetch, request, context) };
 }
 
 /** Calls a listener of the caller. Where that throws it is reported as an uncaught error, and disturbs nothing here. */
@@ -78,7 +71,7 @@ export function settle(outcome, retain) {
   let error;
   try {
     const { status, value, logs, stats, calls = [] } = outcome;
-    if (!Array.isArray(logs) || (status === "ok") !== ("value" in outcome)) throw new TypeError("a member is missing");
+    if (!Array.isArray(logs) || (status === "ok") !== ("value" in outcome)) refuse("a member is missing");
     if (status === "ok") {
       const kept = outcome.retained && retain(outcome.retained);
       return { value: decodeTree(value, kept?.reader()), logs, stats, ...(kept && { retained: kept.retained }) };

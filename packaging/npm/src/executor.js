@@ -1,7 +1,7 @@
 // RemoteExecutor: the service as an object with one method. It keeps one connection, makes a new one when that is lost or
 // the service drains it, and never sends a program twice.
 
-import { ExecutorError, given } from "./errors.js";
+import { ExecutorError, given, refuse } from "./errors.js";
 import { executeParams, invokeParams, settle } from "./execution.js";
 import { invokeHeld, retain } from "./handles.js";
 import { openSession } from "./session.js";
@@ -16,9 +16,7 @@ const defaults = {
   maxMessageBytes: 32 << 20,
 };
 
-const optionNames = `url token tls webSocket name ${Object.keys(defaults).join(" ")}`;
-const invocationNames = "limits trace execution onLog onState signal";
-const requestNames = `${invocationNames} code form language name input providers modules network retain fetch`;
+const optionNames = ["url", "token", "tls", "webSocket", "name", ...Object.keys(defaults)];
 
 export class RemoteExecutor {
   #settings;
@@ -30,24 +28,23 @@ export class RemoteExecutor {
   #closing = new AbortController();
 
   constructor(options) {
-    const settings = { ...defaults, ...known(options, optionNames, "option") };
-    for (const key of Object.keys(defaults)) {
-      if (!(settings[key] > 0)) throw new TypeError(`option ${key} must be a positive number`);
+    const settings = (this.#settings = { ...defaults, ...given(options) });
+    for (const key of Object.keys(settings)) {
+      if (!optionNames.includes(key)) throw new ExecutorError("invalid_params", `there is no option ${key}`, { field: key });
+      if (key in defaults && !(settings[key] > 0)) refuse(`option ${key} must be a positive number`);
     }
-    this.#settings = { ...settings, client: { name: settings.name ?? "executord-js", version: "1" } };
-    this.#open = transportOf({ ...settings, maxMessageBytes: 2 * settings.maxMessageBytes });
+    this.#open = transportOf(settings);
   }
 
-  /** Runs one program; see the type declarations. */
+  /** Runs one program; see the type declarations. What is no field of a request the service refuses. */
   async execute(asked) {
-    const request = known(asked, requestNames, "field");
-    if (typeof request.code !== "string") throw new ExecutorError("invalid_code", "code must be a string", { field: "code" });
+    const request = given(asked);
     return this.#tracked(request, (leave) => this.#execute(request, leave));
   }
 
   /** Calls a function that a retained program left, as calling it does, with options and all that came of it. */
-  async invoke(object, args = [], options = {}) {
-    return invokeHeld(object, args, known(options, invocationNames, "option"));
+  async invoke(object, args = [], options) {
+    return invokeHeld(object, args, given(options));
   }
 
   // run(leave) is told by the signal leave that its caller or this executor gives it up.
@@ -94,9 +91,10 @@ export class RemoteExecutor {
   // Whoever answered the program's calls answers those of its functions.
   #retain(session, { providers, fetch, onLog, onState }, told) {
     const kept = retain(session, (handle, method, args, options) => {
-      const request = { providers, fetch, onLog, onState, ...options };
+      const asked = { onLog, onState, ...options };
+      const request = { ...asked, providers, fetch };
       return this.#tracked(request, async (leave) => {
-        let params = invokeParams(request, handle, method, args);
+        let params = invokeParams(asked, handle, method, args);
         if (params instanceof Promise) params = await unless(leave, params); // others leave in the order of their calls
         if (session.ended) throw new ExecutorError("handle_unknown", "its session has ended");
         return session.execute("handle.invoke", params, request, leave, (outcome) => {
@@ -150,11 +148,3 @@ export class RemoteExecutor {
 }
 
 if (Symbol.asyncDispose !== undefined) RemoteExecutor.prototype[Symbol.asyncDispose] = RemoteExecutor.prototype.close;
-
-// known gives the members of object that are set, and throws where one has none of these names.
-function known(object, names, what) {
-  for (const key of Object.keys(Object(object))) {
-    if (!names.split(" ").includes(key)) throw new ExecutorError("invalid_params", `there is no ${what} ${key}`, { field: key });
-  }
-  return given(Object(object));
-}

@@ -1,7 +1,7 @@
 // What a retained program left for its host: functions, iterators and streams that look like their own kind here. Each is
 // released when it is disposed of, and as a last resort when it is garbage.
 
-import { ExecutorError } from "./errors.js";
+import { ExecutorError, refuse } from "./errors.js";
 import { held } from "./values/classes.js";
 import { define } from "./values/walk.js";
 
@@ -106,7 +106,7 @@ function disposable(object, value) {
 
 /** Calls what an object stands for. */
 export function invokeHeld(object, args, options) {
-  if (!held.has(object)) throw new TypeError("it is no handle");
+  if (!held.has(object)) refuse("it is no handle");
   return held.get(object).invoke(args, options);
 }
 

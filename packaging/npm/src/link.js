@@ -25,10 +25,10 @@ const badMessage = 1008;
 const unmeant = [goingAway, broke, 1012];
 
 /**
- * One session on channels that open(signal) makes, as settings say: client is what it tells of itself. Its owner hears of each
+ * One session on channels that open(signal) makes, as settings say: name is what it tells of itself. Its owner hears of each
  * message, parsed, by onMessage, and once, by onEnd, of the error that everything under way ends in.
  */
-export function linkOf(open, { client, keepAliveMs }, onMessage, onEnd) {
+export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, onEnd) {
   let channel;
   let resume; // {token, windowMs}, where the service offers it
   let kept = []; // messages that the service may not have
@@ -42,9 +42,6 @@ export function linkOf(open, { client, keepAliveMs }, onMessage, onEnd) {
   let draining = false; // the service has said so: then status 1001 is the end
   let ended = false;
   const closing = new AbortController();
-
-  /** Opens the session, and resolves to what the service told of itself. Rejects where that fails; nothing is left then. */
-  const start = (signal) => connect({ client, received: 0 }, signal);
 
   function send(text) {
     if (ended) return;
@@ -67,7 +64,9 @@ export function linkOf(open, { client, keepAliveMs }, onMessage, onEnd) {
     else end(normal, "");
   }
 
-  async function connect(params, signal) {
+  /** Opens the session, or resumes it, and resolves to what the service told. Rejects where that fails; nothing is left then. */
+  async function connect(signal) {
+    const params = { client: { name, version: "1" }, resume: resume?.token, received };
     const late = new ExecutorError("internal", "cannot open a session: it takes too long");
     if (signal.aborted) throw late;
     const made = await open(signal);
@@ -158,8 +157,7 @@ export function linkOf(open, { client, keepAliveMs }, onMessage, onEnd) {
     channel = undefined;
     const over = closing.signal.aborted || (draining && code === goingAway);
     if (!resume || over || !unmeant.includes(code)) return end(code, reason);
-    const again = (signal) => connect({ client, resume: resume.token, received }, signal);
-    persist(again, resume.windowMs, closing.signal, ({ retryable }) => retryable !== false && !ended).catch(() => end(code, reason));
+    persist(connect, resume.windowMs, closing.signal, ({ retryable }) => retryable !== false && !ended).catch(() => end(code, reason));
   }
 
   function end(code, reason) {
@@ -171,7 +169,7 @@ export function linkOf(open, { client, keepAliveMs }, onMessage, onEnd) {
     onEnd(lost(code, reason, draining && code === goingAway));
   }
 
-  return { start, send, hold, close };
+  return { connect, send, hold, close };
 }
 
 // deafen has nothing more heard of a channel.

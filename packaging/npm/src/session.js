@@ -142,6 +142,6 @@ export async function openSession(open, settings, signal) {
     link.send(fits(text) ? text : messageOf({ id, ...tooLarge }));
   }
 
-  session.opened = await link.start(signal);
+  session.opened = await link.connect(signal);
   return session;
 }

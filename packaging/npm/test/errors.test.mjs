@@ -48,7 +48,7 @@ async function resumed({ type, code }) {
       queueMicrotask(() => channel.onMessage(JSON.stringify({ jsonrpc: "2.0", id: 0, ...answer })));
     }
   }, { keepAliveMs: 60_000 }, () => {}, () => tell(true));
-  await link.start(new AbortController().signal);
+  await link.connect(new AbortController().signal);
   first.onClose(1006, "");
   await told;
   link.close();

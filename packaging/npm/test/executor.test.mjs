@@ -134,7 +134,9 @@ test("endings are typed", async () => {
   await fails(run("1", { providers: { class: {} } }), "invalid_provider");
   await fails(run("x".repeat(70 << 20)), "invalid_params");
   await fails(run("1", { colour: 1 }), "invalid_params", (e) => e.field === "colour");
-  await fails(executor.execute({}), "invalid_code");
+  await fails(run("1", { onlog() {} }), "invalid_params", (e) => e.field === "onlog");
+  for (const none of [undefined, {}]) await fails(executor.execute(none), "invalid_code");
+  for (const code of [5, () => 1]) await fails(run(code), "invalid_params", (e) => e.field === "code");
 });
 
 test("E5: what was printed is kept when a program is killed, and who was called", async () => {

@@ -73,6 +73,7 @@ test("what a call ends in is its own", async () => {
   const full = await executor.invoke(inner, [], { limits: { cpuMs: 500 }, onLog() {} });
   assert.equal(full.value, "inner");
   assert.ok(full.stats.limits.cpuMs === 500);
+  for (const field of ["onlog", "providers"]) await fails(executor.invoke(inner, [], { [field]() {} }), "invalid_params", (e) => e.field === field);
   await fails(executor.invoke(value.spin, [], { limits: { cpuMs: 100 } }), "cpu_timeout");
   await fails(inner(), "handle_unknown", ({ message }) => /cpu_timeout/.test(message));
   retained.dispose();

@@ -7,6 +7,7 @@
 //
 // onClose comes once, and nothing after it. It comes too when the connection just ends.
 
+import { refuse } from "../errors.js";
 import { parseAddress } from "./address.js";
 import { openStream, streams } from "./stream.js";
 import { openUpgrade } from "./upgrade.js";
@@ -19,10 +20,7 @@ export function transportOf({ url, token, tls, webSocket, maxMessageBytes }) {
   const address = parseAddress(url);
   const secret = token !== undefined && { Authorization: `Bearer ${token}` };
   const own = webSocket === undefined;
-  if (own && !inWorkerd && streams) return (signal) => openStream(address, secret, tls, maxMessageBytes, signal);
-  const refuse = (why) => {
-    throw new TypeError(why);
-  };
+  if (own && !inWorkerd && streams) return (signal) => openStream(address, secret, tls, 2 * maxMessageBytes, signal);
   if (address.path !== undefined) refuse("a unix socket needs Node, Deno or Bun, and no webSocket of your own");
   if (own && inWorkerd) return (signal) => openUpgrade(address, secret, signal);
   if (own && secret) refuse("a browser cannot send a token: let a proxy add it, or give a webSocket of your own");

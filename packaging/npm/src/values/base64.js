@@ -1,14 +1,23 @@
-// Base64 (RFC 4648, section 4, with padding) by the fastest way that the runtime has.
+// Bytes, and base64 (RFC 4648, section 4, with padding) by the fastest way that the runtime has.
 
 const { Buffer } = globalThis;
 const chunk = 0x2000;
 
-export function toBase64(bytes) {
-  if (bytes.toBase64) return bytes.toBase64();
-  if (Buffer) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+/** The bytes of a view, or of a buffer. */
+export const bytesOf = (source) => ArrayBuffer.isView(source) ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength) : new Uint8Array(source);
+
+/** The string that has these code units. */
+export function stringOf(units) {
   let text = "";
-  for (let i = 0; i < bytes.length; i += chunk) text += String.fromCharCode(...bytes.subarray(i, i + chunk));
-  return btoa(text);
+  for (let i = 0; i < units.length; i += chunk) text += String.fromCharCode(...units.subarray(i, i + chunk));
+  return text;
+}
+
+/** The base64 text of a view's bytes, or of a buffer's. */
+export function toBase64(source) {
+  const bytes = bytesOf(source);
+  if (bytes.toBase64) return bytes.toBase64();
+  return Buffer ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64") : btoa(stringOf(bytes));
 }
 
 /** Reads what toBase64 writes, into memory of its own. Throws where text is anything else, or no string. */
@@ -22,13 +31,6 @@ export function fromBase64(text) {
 }
 
 function read(text) {
-  if (Buffer) {
-    const bytes = Buffer.from(text, "base64");
-    return new Uint8Array(bytes.length === bytes.buffer.byteLength ? bytes.buffer : bytes); // small ones share their memory with others
-  }
-  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
-  const units = atob(text);
-  const bytes = new Uint8Array(units.length);
-  for (let i = 0; i < units.length; i++) bytes[i] = units.charCodeAt(i);
-  return bytes;
+  if (Buffer) return new Uint8Array(Buffer.from(text, "base64")); // whose own memory may be others' too
+  return Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (unit) => unit.charCodeAt(0));
 }

@@ -2,8 +2,8 @@
 
 import { Handle, ValueError } from "./classes.js";
 import { parse } from "./json.js";
-import { isArray, isObject, isText, tags } from "./tags.js";
-import { areTag, members, walk } from "./walk.js";
+import { isArray, isText, tags } from "./tags.js";
+import { areTag, keysOf, members, walk } from "./walk.js";
 
 const maxArrayLength = 2 ** 32 - 1;
 
@@ -22,7 +22,7 @@ export function decodeTree(root, handle = (id, kind) => new Handle(id, kind)) {
     if (tree === Infinity || tree === -Infinity) fail("a number is out of range");
     if (typeof tree !== "object" || tree === null) return tree;
     if (isArray(tree)) return array(tree);
-    const keys = Object.keys(tree);
+    const keys = keysOf(tree);
     return areTag(keys) ? tagged(tree, keys[0]) : members(note(tree, {}), tree, at, keys);
   }
 
@@ -70,4 +70,4 @@ export function decodeTree(root, handle = (id, kind) => new Handle(id, kind)) {
   }
 }
 
-const holesOf = (item) => (isObject(item) && Number.isInteger(item["@hole"]) && Object.keys(item).length === 1 ? item["@hole"] : 0);
+const holesOf = (item) => (Number.isInteger(item?.["@hole"]) && keysOf(item).length === 1 ? item["@hole"] : 0);

@@ -3,7 +3,7 @@
 import { toBase64 } from "./base64.js";
 import { held } from "./classes.js";
 import { bounded, classes, errorBody, isArray, viewTag } from "./tags.js";
-import { areTag, members, pathOf, walk } from "./walk.js";
+import { areTag, keysOf, members, pathOf, walk } from "./walk.js";
 
 /**
  * Resolves to the text of a value. It is captured before the first await; only the bodies of Blobs, Requests and Responses
@@ -14,7 +14,6 @@ export async function encode(value) {
   return JSON.stringify(await encodeTree(value));
 }
 
-const tag = (name, body) => ({ [name]: body });
 const classOf = (object) => Object.prototype.toString.call(object).slice(8, -1);
 
 /** Classes that say nothing outside of their realm. */
@@ -33,18 +32,18 @@ export function encodeTree(root) {
       case "boolean":
         return value;
       case "string":
-        return value.isWellFormed() ? value : tag("@utf16", toBase64(utf16(value)));
+        return value.isWellFormed() ? value : { "@utf16": toBase64(utf16(value)) };
       case "number":
-        return Number.isFinite(value) && !Object.is(value, -0) ? value : tag("@number", value === 0 ? "-0" : String(value));
+        return Number.isFinite(value) && !Object.is(value, -0) ? value : { "@number": value === 0 ? "-0" : String(value) };
       case "undefined":
-        return tag("@undefined", true);
+        return { "@undefined": true };
       case "bigint":
-        return bounded(value) === false ? refuse("BigInt of more than 65536 bits") : tag("@bigint", String(value));
+        return bounded(value) === false ? refuse("BigInt of more than 65536 bits") : { "@bigint": String(value) };
     }
     if (value === null) return null;
-    if (held.has(value)) return tag("@handle", held.get(value).tag);
+    if (held.has(value)) return { "@handle": held.get(value).tag };
     if (typeof value !== "object") refuse(typeof value);
-    if (places.has(value)) return tag("@ref", pathOf(places.get(value)));
+    if (places.has(value)) return { "@ref": pathOf(places.get(value)) };
     places.set(value, place);
     if (isArray(value)) return array(value);
     const prototype = Object.getPrototypeOf(value);
@@ -59,11 +58,11 @@ export function encodeTree(root) {
     enter(name);
     const body = write(object, at, own, later);
     leave();
-    return tag(name, body);
+    return { [name]: body };
   }
 
   function plain(object) {
-    const keys = Object.keys(object);
+    const keys = keysOf(object);
     return areTag(keys) ? tagged("@object", membersOf, object) : membersOf(object, at, keys);
   }
 
@@ -74,15 +73,15 @@ export function encodeTree(root) {
     const [name, member, write] = classes[kind] ?? [];
     const own = member ? ownOf(kind, member, object) : name;
     if (own !== undefined) return tagged(name, write, object, own);
-    if (ArrayBuffer.isView(object)) return tag(...viewTag(object));
+    if (ArrayBuffer.isView(object)) return viewTag(object);
     return isError(object) && tagged("@error", errorBody, object);
   }
 
   // The tree of bytes that have to be read first.
   function later(source) {
     if (source.bodyUsed) fail("its body was read already");
-    const bytes = tag("@bytes");
-    const reading = source.arrayBuffer().then((buffer) => (bytes["@bytes"] = toBase64(new Uint8Array(buffer))));
+    const bytes = { "@bytes": "" };
+    const reading = source.arrayBuffer().then((buffer) => (bytes["@bytes"] = toBase64(buffer)));
     pending.push(reading);
     reading.catch(() => {}); // nobody may come to wait for it, where the rest of the value cannot cross
     return bytes;
@@ -98,15 +97,13 @@ export function encodeTree(root) {
   // A sparse array may be huge and have few keys: from its first hole on it is asked for them.
   function sparse(list, items) {
     let next = items.length;
-    const hole = (end) => end > next && items.push(tag("@hole", end - next));
-    for (const key of Object.keys(list)) {
+    for (const key of [...keysOf(list), `${list.length}`]) {
       const index = key >>> 0;
-      if (String(index) !== key || index < next || index >= list.length) continue;
-      hole(index);
-      items.push(at(list[index], items.length));
+      if (String(index) !== key || index < next || index > list.length) continue;
+      if (index > next) items.push({ "@hole": index - next });
+      if (index < list.length) items.push(at(list[index], items.length));
       next = index + 1;
     }
-    hole(list.length);
   }
 }
 
@@ -117,12 +114,10 @@ function ownOf(kind, member, object) {
   try {
     const own = Reflect.get(globalThis[kind].prototype, member, object);
     return typeof own === "function" ? own.call(object) : own;
-  } catch {
-    return undefined;
-  }
+  } catch {} // it is of another class
 }
 
 /** Tells whether object is an Error, of whatever realm. */
 export const isError = (object) => Error.isError?.(object) ?? (object instanceof Error || classOf(object) === "Error");
 
-const utf16 = (string) => new Uint8Array(new Uint16Array(string.length).map((_, i) => string.charCodeAt(i)).buffer);
+const utf16 = (string) => new Uint16Array(string.length).map((_, i) => string.charCodeAt(i));

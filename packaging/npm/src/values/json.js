@@ -12,19 +12,14 @@ export function parse(text) {
 function colons(text) {
   let found = 0;
   for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at)) {
-    do at = text.indexOf('"', at + 1);
-    while (isEscaped(text, at));
+    let from; // where the backslashes before the quote begin
+    do for (from = at = text.indexOf('"', at + 1); text[from - 1] === "\\";) from--;
+    while ((at - from) % 2);
     do at++;
     while (" \n\r\t".includes(text[at]));
     if (text[at] === ":") found++;
   }
   return found;
-}
-
-function isEscaped(text, quote) {
-  let from = quote;
-  while (text[from - 1] === "\\") from--;
-  return (quote - from) % 2 === 1;
 }
 
 function members(value) {
@@ -33,7 +28,7 @@ function members(value) {
   for (const next of left) {
     const items = Array.isArray(next) ? next : Object.values(next);
     if (items !== next) found += items.length;
-    for (const item of items) if (typeof item === "object" && item !== null) left.push(item);
+    for (const item of items) if (item instanceof Object) left.push(item);
   }
   return found;
 }

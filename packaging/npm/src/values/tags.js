@@ -1,16 +1,15 @@
 // The tags of the codec, with both directions of each: ipc/protocol/codec.go says what stands for what.
 
-import { fromBase64, toBase64 } from "./base64.js";
-import { define, members, put } from "./walk.js";
+import { fromBase64, stringOf, toBase64 } from "./base64.js";
+import { define, hasOwn, keysOf, members, put } from "./walk.js";
 
 export const { isArray, from } = Array;
 export const isText = (value) => typeof value === "string";
 const isPair = (value) => isArray(value) && value.length === 2;
 const arePairs = (value) => isArray(value) && value.every(isPair);
 const areTexts = (value) => isPair(value) && value.every(isText);
-const matches = (pattern, value) => isText(value) && pattern.test(value);
 
-export const isObject = (value) => value !== null && typeof value === "object" && !isArray(value);
+const isObject = (value) => value instanceof Object && !isArray(value);
 
 /** A BigInt of at most 65536 bits without its sign, false in place of a longer one. */
 export function bounded(bigint) {
@@ -25,15 +24,11 @@ export function bounded(bigint) {
  */
 export const tags = {
   __proto__: null,
-  "@undefined": [(body) => (body === true ? undefined : false)],
-  "@number": [(body) => matches(/^(NaN|-?Infinity|-0)$/, body) && Number(body)],
+  "@undefined": [(body) => (body === true && undefined)],
+  "@number": [(body) => isText(body) && /^(NaN|-?Infinity|-0)$/.test(body) && Number(body)],
   // Of 65536 bits are 19729 digits.
-  "@bigint": [(body) => matches(/^(0|-?[1-9]\d*)$/, body) && body.length <= 19730 && bounded(BigInt(body))],
-  "@utf16": [(body) => {
-    let text = "";
-    for (const unit of new Uint16Array(fromBase64(body).buffer)) text += String.fromCharCode(unit);
-    return text;
-  }],
+  "@bigint": [(body) => isText(body) && /^(0|-?[1-9]\d*)$/.test(body) && body.length <= 19730 && bounded(BigInt(body))],
+  "@utf16": [(body) => stringOf(new Uint16Array(fromBase64(body).buffer))],
   "@bytes": [fromBase64],
   "@handle": [(body, at, handle) => {
     if (isText(body)) return handle(body, "function");
@@ -49,30 +44,33 @@ export const tags = {
  */
 export const classes = { __proto__: null };
 
-function tag(name, kinds, member, write, ...reading) {
-  for (const kind of kinds.split(" ")) classes[kind] = [name, member, write];
-  tags[name] = reading;
+// tag has objects of one class cross: write and member are as in classes, read and fill as in tags.
+function tag(kind, member, write, read, fill, name = `@${kind.toLowerCase()}`) {
+  classes[kind] = [name, member, write];
+  tags[name] = [read, fill];
 }
 
 // JSON has null where the time is NaN.
-tag("@date", "Date", "getTime", (date, at, time) => time, (body) => {
+tag("Date", "getTime", (date, at, time) => time, (body) => {
   const date = new Date(body ?? NaN);
-  return (body === null || date.getTime() === body) && date;
+  return (body === null || Number(date) === body) && date;
 });
-tag("@regexp", "RegExp", "source", ({ source, flags }) => [source, flags], (body) => areTexts(body) && new RegExp(...body));
-tag("@url", "URL", "href", ({ href }) => href, (body) => isText(body) && new URL(body));
+tag("RegExp", "source", ({ source, flags }) => [source, flags], (body) => areTexts(body) && new RegExp(...body));
+tag("URL", "href", ({ href }) => href, (body) => isText(body) && new URL(body));
 
-tag("@boxed", "Boolean Number String BigInt", "valueOf", (box, at, value) => [at(value, 0)], (body, at) => {
-  const value = isArray(body) && body.length === 1 ? at(body[0], 0) : null;
-  return value !== undefined && value !== null && Object(value) !== value && Object(value);
-});
+for (const kind of ["Boolean", "Number", "String", "BigInt"]) {
+  tag(kind, "valueOf", (box, at, value) => [at(value, 0)], (body, at) => {
+    const value = isArray(body) && body.length === 1 ? at(body[0], 0) : null;
+    return value !== undefined && value !== null && Object(value) !== value && Object(value);
+  }, undefined, "@boxed");
+}
 
 const entries = (list, at) => from(list, ([key, value], i) => [at(key, i, 0), at(value, i, 1)]);
 
-tag("@map", "Map", "size", entries, (body) => arePairs(body) && new Map(), (map, body, at) => {
+tag("Map", "size", entries, (body) => arePairs(body) && new Map(), (map, body, at) => {
   for (const entry of entries(body, at)) map.set(...entry);
 });
-tag("@set", "Set", "size", from, (body) => isArray(body) && new Set(), (set, body, at) => {
+tag("Set", "size", from, (body) => isArray(body) && new Set(), (set, body, at) => {
   for (const item of from(body, at)) set.add(item);
 });
 
@@ -81,18 +79,18 @@ tag("@set", "Set", "size", from, (body) => isArray(body) && new Set(), (set, bod
 /** Classes whose bytes cross with their name, where there is such a class. */
 const bufferKind = /^(ArrayBuffer|DataView|((Big)?(Int|Uint)|Float)\d+(Clamped)?Array)$/;
 
-tag("@buffer", "ArrayBuffer", "byteLength", (buffer) => ["ArrayBuffer", toBase64(new Uint8Array(buffer))], (body) => {
+tag("ArrayBuffer", "byteLength", (buffer) => ["ArrayBuffer", toBase64(buffer)], (body) => {
   if (!areTexts(body) || !bufferKind.test(body[0])) return false;
   const { buffer } = fromBase64(body[1]);
   return body[0] === "ArrayBuffer" ? buffer : new globalThis[body[0]](buffer);
-});
+}, undefined, "@buffer");
 
-/** The tag of a view and its body. */
+/** The tag of a view, with its body. */
 export function viewTag(view) {
-  const text = toBase64(new Uint8Array(view.buffer, view.byteOffset, view.byteLength));
+  const text = toBase64(view);
   // Typed arrays have their class, whatever the subclass, as their class string.
   const kind = Reflect.get(Uint8Array.prototype, Symbol.toStringTag, view) ?? "DataView";
-  return kind === "Uint8Array" ? ["@bytes", text] : ["@buffer", [kind, text]];
+  return kind === "Uint8Array" ? { "@bytes": text } : { "@buffer": [kind, text] };
 }
 
 // Errors. Members that are strings are not enumerable, nor are values that have a meaning.
@@ -107,8 +105,8 @@ const hostFrame = /(^\s*at |@).*:\d+:\d+\)?$/m;
 export function errorBody(error, at) {
   const texts = {};
   for (const key of errorTexts) texts[key] = textOf(error, key);
-  if (!Object.hasOwn(error, "stack") || texts.stack === "" || hostFrame.test(texts.stack)) delete texts.stack;
-  const keys = new Set([...errorValues.filter((key) => Object.hasOwn(error, key)), ...Object.keys(error)]);
+  if (!hasOwn(error, "stack") || texts.stack === "" || hostFrame.test(texts.stack)) delete texts.stack;
+  const keys = new Set([...errorValues.filter((key) => hasOwn(error, key)), ...keysOf(error)]);
   return members(texts, error, at, [...keys].filter((key) => !errorTexts.includes(key)));
 }
 
@@ -121,7 +119,7 @@ tags["@error"] = [(body) => {
   for (const key of errorTexts) if (error[key] !== texts[key]) define(error, key, texts[key]);
   return error;
 }, (error, body, at) => {
-  for (const key of Object.keys(body)) {
+  for (const key of keysOf(body)) {
     if (!errorTexts.includes(key)) (errorValues.includes(key) ? define : put)(error, key, at(body[key], key));
   }
 }];
@@ -139,15 +137,18 @@ function textOf(error, key) {
 
 // The names of headers are looked at by Headers.
 const areHeaders = (list) => isArray(list) && list.every((pair) => areTexts(pair) && /^[^\0\n\r\u0100-\uffff]*$/.test(pair[1]));
-const bytesIn = (tree) => (Object.keys(tree).length === 1 ? fromBase64(tree["@bytes"]) : undefined);
+const bytesIn = (tree) => (keysOf(tree).length === 1 ? fromBase64(tree["@bytes"]) : undefined);
 
-tag("@headers", "Headers", "", (headers) => [...headers], (body) => areHeaders(body) && new Headers(body));
-tag("@formdata", "FormData", "", entries, (body) => arePairs(body) && new FormData(), (form, body, at) => {
-  body.forEach(([name, item], i) => {
+tag("Headers", "", (headers) => [...headers], (body) => areHeaders(body) && new Headers(body));
+tag("FormData", "", entries, (body, at) => {
+  const form = new FormData();
+  const areEntries = arePairs(body) && body.every(([name, item], i) => {
     const value = at(item, i, 1);
-    if (!isText(name) || !(isText(item) || value instanceof File)) throw new TypeError("an entry is of another form");
+    if (!isText(name) || !(isText(item) || value instanceof File)) return false;
     form.append(name, value);
+    return true;
   });
+  return areEntries && form;
 });
 
 /** How members cross that do not as they are: [write(object, later), read(tree)], undefined where there is nothing to tell. */
@@ -159,18 +160,17 @@ const special = {
   type: [({ type, status }) => (status === undefined || type === "error" ? type : undefined)], // of a Blob, or of a Response
   referrer: [({ referrer }) => (referrer === "" ? "no-referrer" : undefined)], // a page's address does not leave it
 };
-const asIs = (object, later, key) => object[key];
 const ifAlike = (value, example) => (typeof value === typeof example && (typeof value !== "number" || Number.isSafeInteger(value)) ? value : undefined);
 
 // tagOfMembers has objects of a class cross by their members: all of required, which has an example of each, and those of
 // options that are not what they are usually. make(members, more) makes one. Gives read(body, more) of the tag.
-function tagOfMembers(name, kind, make, required, options) {
+function tagOfMembers(kind, make, required, options) {
   const all = { __proto__: null, ...required, ...options };
 
   function write(object, at, own, later) {
     const body = {};
     for (const key in all) {
-      const value = (special[key]?.[0] ?? asIs)(object, later, key);
+      const value = special[key] ? special[key][0](object, later) : object[key];
       if (key in required || (value !== undefined && value !== all[key])) body[key] = value;
     }
     return body;
@@ -178,7 +178,7 @@ function tagOfMembers(name, kind, make, required, options) {
 
   function read(body, more) {
     const found = {};
-    for (const key of Object.keys({ ...required, ...body })) {
+    for (const key of keysOf({ ...required, ...body })) {
       const value = key in all ? (special[key]?.[1] ?? ifAlike)(body[key], all[key]) : undefined;
       if (value === undefined) throw new TypeError(`its ${key.slice(0, 80)} is missing, unknown or of another kind`);
       found[key] = value;
@@ -186,21 +186,21 @@ function tagOfMembers(name, kind, make, required, options) {
     return make(found, more);
   }
 
-  tag(name, kind, "", write, (body) => read(body));
+  tag(kind, "", write, (body) => read(body));
   return read;
 }
 
-tagOfMembers("@blob", "Blob", ({ data, ...options }) => new Blob([data], options), { type: "", data: null });
-tagOfMembers("@file", "File", ({ name, data, ...options }) => new File([data], name, options), { name: "", type: "", lastModified: 0, data: null });
+tagOfMembers("Blob", ({ data, ...options }) => new Blob([data], options), { type: "", data: null });
+tagOfMembers("File", ({ name, data, ...options }) => new File([data], name, options), { name: "", type: "", lastModified: 0, data: null });
 
 /** The Request of a tag's body. more has further options of it. */
-export const readRequest = tagOfMembers("@request", "Request", ({ url, mode, referrer, ...init }, more) => {
+export const readRequest = tagOfMembers("Request", ({ url, mode, referrer, ...init }, more) => {
   return new Request(url, { ...init, mode: mode === "navigate" ? undefined : mode, referrer: referrer && "", ...more });
 }, { method: "", url: "", headers: [], body: null }, {
   mode: "cors", credentials: "same-origin", cache: "default", redirect: "follow", referrer: "", referrerPolicy: "", integrity: "", keepalive: false,
 });
 
-tagOfMembers("@response", "Response", (told) => {
+tagOfMembers("Response", (told) => {
   if (told.status === 0 && told.type === "error") return Response.error();
   const response = new Response(told.body, told);
   for (const key of ["url", "type", "redirected"]) {

@@ -3,6 +3,8 @@
 
 import { ValueError } from "./classes.js";
 
+export const { keys: keysOf, entries: entriesOf, hasOwn } = Object;
+
 // Bounds of one value, those of every implementation of the protocol.
 const maxDepth = 2000;
 const maxParts = 1 << 20;
@@ -58,7 +60,7 @@ export function pathOf(place) {
 export const areTag = (keys) => keys.length === 1 && keys[0][0] === "@";
 
 /** Puts into an object the members of another one, as at has them, and returns it. */
-export function members(into, from, at, keys = Object.keys(from)) {
+export function members(into, from, at, keys = keysOf(from)) {
   for (let i = 0; i < keys.length; i++) put(into, keys[i], at(from[keys[i]], keys[i]));
   return into;
 }

@@ -27,7 +27,7 @@ const (
 
 func main() {
 	goruntime.Relax()
-	goruntime.Headroom(64 << 20)
+	goruntime.Headroom(16 << 20)
 	signals := listen()
 	loaded, err := load()
 	if err != nil {

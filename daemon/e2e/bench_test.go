@@ -31,13 +31,16 @@ func BenchmarkExecution(b *testing.B) {
 		{"calls-100", "let n = 0; for (let i = 0; i < 100; i++) n += await tools.echo(1); n", nil, "100"},
 		{"calls-100-parallel", "(await Promise.all(Array.from({length: 100}, () => tools.echo(1)))).length", nil, "100"},
 		{"result-1MiB-string", "'x'.repeat(1 << 20)", nil, `"xxx`},
+		{"call-1MiB-bytes", "await tools.len(new Uint8Array(1 << 20))", nil, "1048576"},
 		{"argument-1MiB-bytes", "async b => b.length", bytes, "1048576"},
 	} {
 		b.Run(w.name, func(b *testing.B) {
 			r := program(w.code)
 			r.Input = w.input
 			if strings.Contains(w.code, "tools.") {
-				r.Provide(echo())
+				tools := echo()
+				tools.Tools["len"] = executor.Func(func(b []byte) int { return len(b) })
+				r.Provide(tools)
 			}
 			one := func() {
 				if o := run(b, c, cloneRequest(r)); o.Error != nil || !strings.HasPrefix(string(o.Value), w.want) {

@@ -138,18 +138,18 @@ func TestI2CallsInNoFormOfTheHarness(t *testing.T) {
 	New(stub, Config{}).Execute(t.Context(), "1", []Provider{{Name: "p", Tools: []Tool{tool, {Name: "none"}}}}, Options{Connectors: []Connector{{Name: "c"}}})
 	r := stub.asked[0]
 	for _, tc := range []struct{ tool, args, want string }{
-		{"call", `["p","tool","[1,{\"@a\":\"\\ud800\"}]",[]]`, `["value","[1 {\"@object\":{\"@a\":{\"@utf16\":\"ANg=\"}}}]"]`},
-		{"call", `["p","tool","[1e999]",[]]`, `["value","[null]"]`},
-		{"call", `["p","tool","[",[]]`, `["error","cannot read the arguments: cannot accept JSON text: the text ends too early at byte 1"]`},
-		{"call", `["p","tool","{}",[]]`, `["error","cannot read the arguments: they are no array"]`},
-		{"call", `["p","tool",5,[]]`, `["error","cannot read the arguments: cannot code value: the number 5 does not fit Go type string"]`},
-		{"call", `["p","tool","[]",{"@nope":1}]`, `["error","cannot read the arguments: cannot code value: unknown tag \"@nope\""]`},
-		{"call", `["p","none","[]",[]]`, `["error","Tool \"none\" not found"]`},
-		{"call", `["p","__proto__","[]",[]]`, `["error","Tool \"__proto__\" not found"]`},
-		{"call", `["x","tool","[]",[]]`, `["error","Tool \"tool\" not found"]`},
+		{"call", `["p","tool","[1,{\"@a\":\"\\ud800\"}]",[]]`, `["[1 {\"@object\":{\"@a\":{\"@utf16\":\"ANg=\"}}}]"]`},
+		{"call", `["p","tool","[1e999]",[]]`, `["[null]"]`},
+		{"call", `["p","tool","[",[]]`, `["cannot read the arguments: cannot accept JSON text: the text ends too early at byte 1",null,true]`},
+		{"call", `["p","tool","{}",[]]`, `["cannot read the arguments: they are no array",null,true]`},
+		{"call", `["p","tool",5,[]]`, `["cannot read the arguments: cannot code value: the number 5 does not fit Go type string",null,true]`},
+		{"call", `["p","tool","[]",{"@nope":1}]`, `["cannot read the arguments: cannot code value: unknown tag \"@nope\"",null,true]`},
+		{"call", `["p","none","[]",[]]`, `["Tool \"none\" not found",null,true]`},
+		{"call", `["p","__proto__","[]",[]]`, `["Tool \"__proto__\" not found",null,true]`},
+		{"call", `["x","tool","[]",[]]`, `["Tool \"tool\" not found",null,true]`},
 		{"call", `["p"]`, "the host is called with four arguments"},
 		{"call", `[1,2,3,4]`, "cannot code value: the number 1 does not fit Go type string\ncannot code value: the number 2 does not fit Go type string"},
-		{"call", `["c","m",1,[]]`, `["error","Connector \"c\" not found"]`},
+		{"call", `["c","m",1,[]]`, `["Connector \"c\" not found",null,true]`},
 		{"other", `[]`, `Tool "other" not found`},
 	} {
 		v, err := r.Call(t.Context(), executor.ToolCall{Provider: hostName, Path: []string{tc.tool}, Args: protocol.Value(tc.args)})

@@ -34,50 +34,55 @@ func (h host) call(ctx context.Context, args []protocol.Value) (protocol.Value, 
 	}
 	tool, ok := h.tools[namespace][name]
 	if !ok || tool.Call == nil {
-		return answer("error", fmt.Sprintf(`Tool "%s" not found`, name))
+		return refusal(fmt.Sprintf(`Tool "%s" not found`, name))
 	}
 	values, err := arguments(args[2], args[3], h.mark)
 	if err != nil {
-		return answer("error", err.Error())
+		return refusal(err.Error())
 	}
 	v, err := guarded(name, func() (protocol.Value, error) { return tool.Call(ctx, values) })
 	if err != nil {
-		return answer("error", messageOf(err))
+		return refusal(messageOf(err))
 	}
 	value, err := asJSON(v)
 	if err != nil {
-		return answer("error", err.Error())
+		return refusal(err.Error())
 	}
-	return answer("value", value)
+	return answer(value)
 }
 
 func connect(ctx context.Context, c Connector, method string, argument protocol.Value) (protocol.Value, error) {
 	if c.Call == nil {
-		return answer("error", fmt.Sprintf(`Connector "%s" not found`, c.Name))
+		return refusal(fmt.Sprintf(`Connector "%s" not found`, c.Name))
 	}
 	v, err := guarded(method, func() (protocol.Value, error) { return c.Call(ctx, method, argument) })
 	if err != nil {
-		return answer("error", messageOf(err))
+		return refusal(messageOf(err))
 	}
 	value, err := graphOf(v)
 	if err != nil {
-		return answer("error", err.Error())
+		return refusal(err.Error())
 	}
 	if o, _ := value.(*protocol.Object); o != nil {
 		switch control, _ := member(o, "__codemode_control__"); control {
 		case "pause":
-			return answer("error", pause)
+			return refusal(pause)
 		case "error":
 			message, _ := member(o, "message")
-			return answer("error", textOf(message))
+			return refusal(textOf(message))
 		}
 	}
-	return answer("value", value)
+	return answer(value)
 }
 
-// answer is what the harness reads.
-func answer(kind string, value any) (protocol.Value, error) {
-	return protocol.Encode(&protocol.Array{Items: []any{kind, value}})
+// answer is what the harness reads: a value alone, or what refusal has.
+func answer(items ...any) (protocol.Value, error) {
+	return protocol.Encode(&protocol.Array{Items: items})
+}
+
+// refusal is the answer by which an error is thrown in the program.
+func refusal(message string) (protocol.Value, error) {
+	return answer(message, nil, true)
 }
 
 // guarded calls f and makes an error of a panic.

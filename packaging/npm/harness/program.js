@@ -7,8 +7,9 @@
 //
 // What it is made of: writer and reader put bytes beside JSON, which has none, with their number in their place. A namespace
 // has tools, or is a connector's, whose own properties do not count and whose values cross as they are. It keeps "then" from
-// the host: with it, it would seem to be a promise that never settles. Where the host does not answer, the reason names the
-// tool and not the harness. compile has the engine read statements by themselves, so that they close nothing of what is
+// the host: with it, it would seem to be a promise that never settles. The host answers with a value, with
+// the text of one and the bytes beside it, or with the message of an error, true being third then. Where it does not answer,
+// the reason names the tool and not the harness. compile has the engine read statements by themselves, so that they close nothing of what is
 // around them.
 export default (mark) => {
   const { stringify, parse } = JSON, { hasOwn } = Object, { isView } = ArrayBuffer;
@@ -52,9 +53,9 @@ export default (mark) => {
         } catch (error) {
           throw new Failure(messageOf(error).replace(/argument \d of codemodeHost.call/, "the argument of " + name + "." + key));
         }
-        const kind = answer[0], value = answer[1], beside = answer[2];
-        if (kind === "error") throw new Failure(value);
-        return kind === "json" ? parse(value, beside.length ? reader(beside) : undefined) : value;
+        const value = answer[0], beside = answer[1];
+        if (answer[2]) throw new Failure(value);
+        return beside ? parse(value, beside.length ? reader(beside) : undefined) : value;
       };
     } }),
     compile: (body, names) => {

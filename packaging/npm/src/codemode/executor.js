@@ -1,6 +1,8 @@
 // CodemodeExecutor: an executor of the dialect of @cloudflare/codemode over any executor that speaks this package's own.
 
 import { RemoteExecutor } from "../executor.js";
+import { isArray } from "../values/tags.js";
+import { entriesOf, fromEntries } from "../values/walk.js";
 import { newName } from "../wait.js";
 import { hostName, moduleOf } from "./harness.js";
 import { callerOf } from "./host.js";
@@ -45,7 +47,7 @@ export class CodemodeExecutor {
   /** Runs code with providers in the sandbox; see the type declarations. It never rejects. */
   async execute(code, providersOrFns, options) {
     try {
-      const providers = Array.isArray(providersOrFns) ? providersOrFns : [recordOf(providersOrFns)];
+      const providers = isArray(providersOrFns) ? providersOrFns : [recordOf(providersOrFns)];
       const connectors = options?.connectors ?? [];
       const plan = { tools: toolsOf(providers, connectors), code: readCode(code), providers, connectors, mark: newName() };
       const { value, logs } = await this.#executor.execute({
@@ -87,7 +89,7 @@ function linesOf(logs) {
 
 // modulesOf leaves out the reference's own file.
 function modulesOf({ "executor.js": _, ...sources }) {
-  return Object.fromEntries(Object.entries(sources).map(([name, source]) => [name, { source }]));
+  return fromEntries(entriesOf(sources).map(([name, source]) => [name, { source }]));
 }
 
 function outboundOf(outbound) {

@@ -1,5 +1,6 @@
 // The module that runs in the sandbox: the harness of harness/program.js in the repository around the code of a model.
 
+import { stringify } from "../values/json.js";
 import { harness } from "./harness-text.js";
 
 /** The name of the provider that the harness calls. */
@@ -18,7 +19,7 @@ export function moduleOf({ code: [text, statements], providers, connectors, mark
 export default () => ${run}.run(async () => {
 ${[...constants, ...preludes].join("\n")}
 return (
-${statements === undefined ? text : `() => ${run}.compile(${JSON.stringify(statements)}, "${names}")(${names})`}
+${statements === undefined ? text : `() => ${run}.compile(${stringify(statements)}, "${names}")(${names})`}
 );
 });
 `;

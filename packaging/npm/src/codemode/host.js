@@ -1,10 +1,12 @@
 // The host's side of the harness: tools and connectors, asked by name.
 
+import { bytesOf } from "../values/base64.js";
 import { isError } from "../values/encode.js";
+import { stringify } from "../values/json.js";
 
 /**
  * The function that the harness calls, for a connector with a value and for a tool with a text and the bytes beside it. tools
- * are those of toolsOf, connectors are as execute is given them. It never rejects.
+ * are those of toolsOf, connectors are as execute is given them. It never rejects. harness/program.js says what it answers.
  */
 export const callerOf = ({ tools, connectors, mark }) => async (namespace, name, sent, bytes) => {
   try {
@@ -14,15 +16,15 @@ export const callerOf = ({ tools, connectors, mark }) => async (namespace, name,
       const control = value?.__codemode_control__;
       if (control === "pause") throw "__CODEMODE_PAUSE__"; // the dialect's durable runtime knows that a program died of it
       if (control === "error") throw value.message;
-      return ["value", value];
+      return [value];
     }
     const [, tool] = tools.get(`${namespace}.${name}`) ?? [];
     if (typeof tool !== "function") throw `Tool "${name}" not found`;
     const found = [];
-    const answer = JSON.stringify(await tool(...read(sent, bytes, mark)), writer(found, mark));
-    return answer === undefined ? ["value", undefined] : ["json", answer, found];
+    const answer = stringify(await tool(...read(sent, bytes, mark)), writer(found, mark));
+    return [answer, answer && found];
   } catch (thrown) {
-    return ["error", String(isError(thrown) ? thrown.message : thrown)];
+    return [String(isError(thrown) ? thrown.message : thrown), null, true];
   }
 };
 
@@ -36,7 +38,7 @@ function writer(bytes, mark) {
     const raw = this[key];
     const view = ArrayBuffer.isView(raw);
     if (!view && !(raw instanceof ArrayBuffer)) return value;
-    bytes.push(view ? new Uint8Array(raw.buffer, raw.byteOffset, raw.byteLength) : raw);
+    bytes.push(view ? bytesOf(raw) : raw);
     return { [mark]: bytes.length - 1 };
   };
 }

@@ -1,5 +1,9 @@
 // Results that a model can read: what is too large is cut where it is largest, and stays JSON of its shape.
 
+import { stringify } from "../values/json.js";
+import { isArray } from "../values/tags.js";
+import { entriesOf, fromEntries } from "../values/walk.js";
+
 const usualChars = 24_000;
 const mark = "--- TRUNCATED ---";
 /** A container is worth so many characters for each item, when it comes to which is cut first. */
@@ -15,7 +19,7 @@ export function limitResult(value, maxChars = usualChars) {
   for (const whole of [JSON.parse(text), text]) {
     for (let most = maxChars; most >= 1; most /= 2) {
       const shorter = cut(whole, Math.floor(most));
-      if (JSON.stringify(shorter).length <= maxChars) return shorter;
+      if (stringify(shorter).length <= maxChars) return shorter;
     }
   }
   return ""; // no room for a mark
@@ -23,7 +27,7 @@ export function limitResult(value, maxChars = usualChars) {
 
 function textOf(value) {
   try {
-    return JSON.stringify(value);
+    return stringify(value);
   } catch {
     return undefined; // a cycle, a BigInt
   }
@@ -33,9 +37,9 @@ function textOf(value) {
 function cut(data, most) {
   if (typeof data === "string") return data.length <= most ? data : `${data.slice(0, most)} ${mark} ${data.length - most} more characters`;
   if (data === null || typeof data !== "object") return data;
-  const entries = Object.entries(data);
+  const entries = entriesOf(data);
   const kept = entries.splice(0, Math.max(1, Math.floor(most / charsPerItem))).map(([key, item]) => [key, cut(item, most)]);
   const left = entries.length; // and not kept
-  if (!Array.isArray(data)) return Object.fromEntries(left ? [...kept, [mark, cut(entries.map(([key]) => key).join(", "), most)]] : kept);
+  if (!isArray(data)) return fromEntries(left ? [...kept, [mark, cut(entries.map(([key]) => key).join(", "), most)]] : kept);
   return [...kept.map(([, item]) => item), ...(left ? [`${mark} ${left} more items`] : [])];
 }

@@ -1,5 +1,6 @@
 // Names of the codemode dialect: which a provider and a connector may have, and what a tool is called in the sandbox.
 
+import { entriesOf } from "../values/walk.js";
 import { reserved } from "./syntax.js";
 
 /** Words that were or may become reserved, or that one cannot name anything by. */
@@ -22,17 +23,17 @@ export function sanitizeToolName(name) {
  */
 export function toolsOf(providers, connectors) {
   const seen = new Set();
-  for (const [what, list] of Object.entries({ Provider: providers, Connector: connectors })) {
+  for (const [what, list] of entriesOf({ Provider: providers, Connector: connectors })) {
     for (const { name } of list) {
-      if (taken.test(name)) throw `${what} name "${name}" is reserved`;
-      if (!/^[A-Za-z_$][\w$]*$/.test(name)) throw `${what} name "${name}" is not a valid JavaScript identifier`;
+      const fault = taken.test(name) ? "reserved" : !/^(?!\d)[\w$]+$/.test(name) && "not a valid JavaScript identifier";
+      if (fault) throw `${what} name "${name}" is ${fault}`;
       if (seen.has(name)) throw what === "Provider" ? `Duplicate provider name "${name}"` : `Duplicate name "${name}" (connector clashes with provider)`;
       seen.add(name);
     }
   }
   const tools = new Map();
   for (const { name, fns } of providers) {
-    for (const tool of Object.entries(fns)) {
+    for (const tool of entriesOf(fns)) {
       const known = sanitizeToolName(tool[0]);
       const place = `${name}.${known}`;
       const before = tools.get(place)?.[0];

@@ -5,11 +5,9 @@
 // function but not in a module it finds a return outside of functions; names declared twice at the top it lets pass.
 
 const blank = /(?:\s|\/\/.*|\/\*[^]*?\*\/|^#!.*)*/y;
-const literal = /0[xX]\w+|(?:(?!0\d)\d[\d_]*\.?|\.\d)(?:[eE][-+]|\w)*|"(?:\\(?:\r\n|[^])|[^"\\\n\r])*"|'(?:\\(?:\r\n|[^])|[^'\\\n\r])*'/;
-const word = /(?!\d)(?:\\u\{\w+\}|[$#\\\u200c\u200d\p{IDC}])+/;
-const punctuator = /(?!\/\*)(?:\?\.(?!\d)|=>|\.+|\+\+|--|\?\?=?|(?:[-+/%^=!]|[*&|<>]+)=*|\S|$)/;
-const token = new RegExp(`(${literal.source})|(${word.source})|${punctuator.source}`, "uy");
-// Of the next three a dot is no end of a line.
+// A string or a number, a name or a word of the language, or else a punctuator.
+const token = /(0[xX]\w+|(?:(?!0\d)\d[\d_]*\.?|\.\d)(?:[eE][-+]|\w)*|"(?:\\(?:\r\n|[^])|[^"\\\n\r])*"|'(?:\\(?:\r\n|[^])|[^'\\\n\r])*')|((?!\d)(?:\\u\{\w+\}|[$#\\\u200c\u200d\p{IDC}])+)|(?!\/\*)(?:\?\.(?!\d)|=>|\.+|\+\+|--|\?\?=?|(?:[-+/%^=!]|[*&|<>]+)=*|\S|$)/uy;
+// A dot is no end of a line.
 const regexp = /\/(?:\\.|\[(?:\\.|(?![\]\\]).)*\]|(?![/\\[]).)+\/\w*/y;
 const templatePart = /(?:\\[^]|\$(?!\{)|[^\\$`])*(?:`|\$\{)/y;
 
@@ -141,28 +139,29 @@ function statement() {
     semicolon();
   } else if (is("import") && !peek(() => isOneOf(/^[(.]$/))) names();
   else if (eat("export")) {
-    if (eat("default")) return exported();
+    if (eat("default")) return { exported: simple(assign).value };
     isOneOf(/^[*{]$/) ? names() : statement();
   } else if (is("{")) block();
-  else if (!eat(";")) return simple();
+  else if (!eat(";")) return simple(expression);
 }
 
-// simple is a declaration of a function or a class, or an expression, a label or a using.
-function simple() {
+// simple is a declaration of a function or a class, or what parse reads, or a label or a using. It gives the value and the
+// name of that, as far as there are such.
+function simple(parse) {
   const from = start;
   const kind = kindOfDefinition();
   if (kind) {
-    const name = definition() || fail();
-    return kind === "function" ? { name } : undefined;
+    const name = definition();
+    if (parse === assign) return { value: placeOf(from, name ? "" : kind) };
+    return { name: (name || fail()) && kind === "function" && name };
   }
   const mayDeclare = is("using") || is("await");
-  expression();
-  if (eat(":")) return void statement();
-  const found = { value: valueOf(from) };
-  const declares = mayDeclare && isWord && !newline;
-  if (declares) expression();
-  semicolon();
-  return declares ? undefined : found;
+  parse();
+  let value = valueOf(from);
+  if (mayDeclare && isWord && !newline) value = expression();
+  if (eat(":")) value = void statement();
+  else semicolon();
+  return { value };
 }
 
 // names is what stands after import, and after export if that is no declaration.
@@ -170,19 +169,6 @@ function names() {
   do is("{") ? members(true) : next();
   while (value && !newline && !is(";"));
   eat(";");
-}
-
-function exported() {
-  const from = start;
-  const kind = kindOfDefinition();
-  if (kind) {
-    const isNamed = definition();
-    return { exported: placeOf(from, isNamed ? "" : kind) };
-  }
-  assign();
-  const found = { exported: valueOf(from) };
-  semicolon();
-  return found;
 }
 
 const placeOf = (from, kind) => ({ kind, start: from, end: last });

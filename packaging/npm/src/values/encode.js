@@ -2,6 +2,7 @@
 
 import { toBase64 } from "./base64.js";
 import { held } from "./classes.js";
+import { stringify } from "./json.js";
 import { bounded, classes, errorBody, isArray, viewTag } from "./tags.js";
 import { areTag, keysOf, members, pathOf, walk } from "./walk.js";
 
@@ -11,7 +12,7 @@ import { areTag, keysOf, members, pathOf, walk } from "./walk.js";
  * weak collections.
  */
 export async function encode(value) {
-  return JSON.stringify(await encodeTree(value));
+  return stringify(await encodeTree(value));
 }
 
 const classOf = (object) => Object.prototype.toString.call(object).slice(8, -1);

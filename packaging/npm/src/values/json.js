@@ -1,5 +1,9 @@
 // JSON text to values, strictly: JSON.parse takes an object that has a key twice, and the protocol does not.
 
+import { isArray } from "./tags.js";
+
+export const { stringify } = JSON;
+
 /** Parses text. Throws a SyntaxError. */
 export function parse(text) {
   const value = JSON.parse(text);
@@ -26,7 +30,7 @@ function members(value) {
   let found = 0;
   const left = [[value]];
   for (const next of left) {
-    const items = Array.isArray(next) ? next : Object.values(next);
+    const items = isArray(next) ? next : Object.values(next);
     if (items !== next) found += items.length;
     for (const item of items) if (item instanceof Object) left.push(item);
   }

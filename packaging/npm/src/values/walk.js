@@ -3,7 +3,7 @@
 
 import { ValueError } from "./classes.js";
 
-export const { keys: keysOf, entries: entriesOf, hasOwn } = Object;
+export const { keys: keysOf, entries: entriesOf, fromEntries, hasOwn } = Object;
 
 // Bounds of one value, those of every implementation of the protocol.
 const maxDepth = 2000;

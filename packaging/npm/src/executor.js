@@ -39,7 +39,28 @@ export class RemoteExecutor {
   /** Runs one program; see the type declarations. What is no field of a request the service refuses. */
   async execute(asked) {
     const request = given(asked);
-    return this.#tracked(request, (leave) => this.#execute(request, leave));
+    let session;
+    return this.#tracked(request, async (leave) => {
+      const params = await executeParams(request);
+      const run = async () => {
+        session = undefined;
+        session = await unless(leave, this.#connected());
+        return session.execute("execute", params, request, leave, (outcome) => {
+          let made;
+          try {
+            return settle(outcome, (told) => (made = this.#retain(session, request, told)));
+          } catch (error) {
+            made?.retained.dispose(); // nobody gets its handles
+            throw error;
+          }
+        });
+      };
+      return persist(run, this.#settings.connectTimeoutMs, leave, ({ type }) => {
+        if (type !== "draining" || session === undefined) return false;
+        session.retire(); // it was not accepted: another session may take it
+        return true;
+      });
+    });
   }
 
   /** Calls a function that a retained program left, as calling it does, with options and all that came of it. */
@@ -63,29 +84,6 @@ export class RemoteExecutor {
 
   #mustBeOpen() {
     if (this.#closing.signal.aborted) throw new ExecutorError("draining", "the executor is closed");
-  }
-
-  async #execute(request, leave) {
-    const params = await executeParams(request);
-    let session;
-    const run = async () => {
-      session = undefined;
-      session = await unless(leave, this.#connected());
-      return session.execute("execute", params, request, leave, (outcome) => {
-        let made;
-        try {
-          return settle(outcome, (told) => (made = this.#retain(session, request, told)));
-        } catch (error) {
-          made?.retained.dispose(); // nobody gets its handles
-          throw error;
-        }
-      });
-    };
-    return persist(run, this.#settings.connectTimeoutMs, leave, ({ type }) => {
-      if (type !== "draining" || session === undefined) return false;
-      session.retire(); // it was not accepted: another session may take it
-      return true;
-    });
   }
 
   // Whoever answered the program's calls answers those of its functions.

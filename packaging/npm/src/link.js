@@ -3,7 +3,7 @@
 // rest is sent again. So each message is delivered once and in order, and what runs on a session does not notice that its
 // connection broke.
 
-import { ExecutorError, refusal } from "./errors.js";
+import { ExecutorError, refusal, refuse } from "./errors.js";
 import { parse } from "./values/json.js";
 import { onAbort, persist } from "./wait.js";
 
@@ -15,6 +15,8 @@ const protocolVersion = "1";
 
 /** A message of JSON-RPC. */
 export const messageOf = (members) => JSON.stringify({ jsonrpc: "2.0", ...members });
+
+const noMessage = "the service sent what is no message";
 
 const normal = 1000;
 const goingAway = 1001;
@@ -61,7 +63,7 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
     closing.abort();
     hold(true); // until the service has closed too
     if (channel) channel.close(normal);
-    else end(normal, "");
+    else end(normal);
   }
 
   /** Opens the session, or resumes it, and resolves to what the service told. Rejects where that fails; nothing is left then. */
@@ -73,8 +75,8 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
     let off;
     try {
       return await new Promise((resolve, reject) => {
-        made.onClose = (code, reason) => reject(lost(code, reason, code === goingAway));
-        made.onMessage = (text) => {
+        made.gone = (code, reason) => reject(lost(code, reason, code === goingAway));
+        made.take = (text) => {
           try {
             resolve(attach(made, openedOf(text))); // now: more may come with it
           } catch (error) {
@@ -93,15 +95,15 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
   }
 
   function attach(made, opened) {
-    if (ended) throw lost(normal, "");
+    if (ended) throw lost();
     if (resume) acknowledge(opened.received ?? 0);
     resume = opened.resume;
     channel = made;
     silence = 0;
     timer ??= setInterval(watch, keepAliveMs);
     timer.unref?.();
-    channel.onMessage = take;
-    channel.onClose = broken;
+    channel.take = take;
+    channel.gone = broken;
     channel.hold(busy);
     for (const text of kept) channel.send(text);
     return opened;
@@ -113,9 +115,13 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
     silence++;
     if (silence === 2) send(messageOf({ id: 0, method: "cancel", params: { execution: "keep-alive" } }));
     if (silence <= 2 || !channel) return;
-    const reason = "the service is silent";
-    deafen(channel).close(goingAway, reason);
-    broken(broke, reason);
+    drop(goingAway, "the service is silent", broke);
+  }
+
+  // drop closes the connection, which is taken for closed by the service with that status.
+  function drop(code, reason, as = code) {
+    deafen(channel).close(code, reason);
+    broken(as, reason);
   }
 
   function take(text) {
@@ -124,13 +130,11 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
     try {
       message = parse(text);
       const { jsonrpc, method, params, error } = message;
-      if (jsonrpc !== "2.0" || !(typeof method === "string" || "result" in message || error instanceof Object)) throw new TypeError("that is no message");
+      if (jsonrpc !== "2.0" || !(typeof method === "string" || "result" in message || error instanceof Object)) refuse(noMessage);
       if (method === "session.ack") return acknowledge(params.received);
       if (method === "session.draining") draining = true;
-    } catch (error) {
-      const reason = `the service sent what is no ${error instanceof SyntaxError ? "JSON" : "message"}`;
-      deafen(channel).close(badMessage, reason);
-      return end(badMessage, reason);
+    } catch {
+      return drop(badMessage, noMessage);
     }
     count(text);
     onMessage(message);
@@ -147,7 +151,7 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
 
   function acknowledge(all) {
     const more = all - acknowledged;
-    if (!Number.isSafeInteger(all) || more > kept.length) throw new TypeError("that many were not sent");
+    if (!Number.isSafeInteger(all) || more > kept.length) refuse(noMessage); // that many were not sent
     if (more <= 0) return;
     kept.splice(0, more);
     acknowledged = all;
@@ -173,13 +177,16 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
 }
 
 // deafen has nothing more heard of a channel.
-const deafen = (channel) => Object.assign(channel, { onMessage() {}, onClose() {} });
+function deafen(channel) {
+  channel.take = channel.gone = undefined;
+  return channel;
+}
 
 /** Where a connection ended, as the error of everything that was under way. */
-export function lost(code, reason, stopping = false) {
+export function lost(code = broke, reason, stopping) {
   if (stopping) return new ExecutorError("draining", "the service is stopping");
-  const why = reason || (code === broke ? "" : `close status ${code}`);
-  return new ExecutorError("internal", why ? `connection lost: ${why}` : "connection lost");
+  const why = reason || (code !== broke && `close status ${code}`);
+  return new ExecutorError("internal", `connection lost${why ? `: ${why}` : ""}`);
 }
 
 // openedOf reads the answer to session.open.
@@ -187,5 +194,5 @@ function openedOf(text) {
   const { error, result } = parse(text);
   if (error !== undefined) throw refusal(error);
   if (result?.protocol === protocolVersion) return result;
-  throw new ExecutorError("unsupported_protocol", `the service speaks version ${result?.protocol} of the protocol, and this client ${protocolVersion}`);
+  throw new ExecutorError("unsupported_protocol", `the service speaks protocol ${result?.protocol}, and this client ${protocolVersion}`);
 }

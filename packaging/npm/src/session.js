@@ -13,7 +13,7 @@ export async function openSession(open, settings, signal) {
   const { maxMessageBytes, maxSessionAgeMs, cancelGraceMs } = settings;
   const began = Date.now();
   const requests = new Map(); // what settles them, by id
-  const running = new Map(); // executions by their own id: {request, calls}, the latter AbortControllers by number
+  const running = new Map(); // executions by their own id: [request, calls], the latter AbortControllers by number
   const retained = new Set();
   let lastId = 0;
   let retired = false; // it takes nothing new: the service drains it, or another one took its place
@@ -21,13 +21,11 @@ export async function openSession(open, settings, signal) {
 
   const link = linkOf(open, settings, receive, (error) => {
     for (const [, reject] of requests.values()) reject(error);
-    requests.clear();
     session.ended = true;
     end();
   });
 
   const session = {
-    ended: false,
     gone: new Promise((resolve) => (end = resolve)),
 
     /** Whether it takes further programs. */
@@ -44,7 +42,7 @@ export async function openSession(open, settings, signal) {
       const { execution } = params;
       if (running.has(execution)) throw new ExecutorError("invalid_params", `execution ${execution} is running`, { field: "execution" });
       const calls = new Map();
-      running.set(execution, { request, calls });
+      running.set(execution, [request, calls]);
       let timer;
       let off;
       return new Promise((resolve, reject) => {
@@ -65,13 +63,12 @@ export async function openSession(open, settings, signal) {
 
     /** Notes that something is retained, or is not any more: the session stays for it. */
     keep(what, kept) {
-      if (kept) retained.add(what);
-      else retained.delete(what);
+      retained[kept ? "add" : "delete"](what);
       closeWhenIdle();
     },
 
     /** Gives up handles. Where that fails they have gone with the session. */
-    release: (handles) => void ask("handle.release", { handles }).catch(() => {}),
+    release: (handles) => ask("handle.release", { handles }).catch(() => {}),
 
     /** Lets what runs end, and the session then. */
     retire() {
@@ -89,7 +86,7 @@ export async function openSession(open, settings, signal) {
 
   function ask(method, params) {
     return new Promise((resolve, reject) => {
-      if (session.ended) throw lost(1006, "");
+      if (session.ended) throw lost();
       const id = ++lastId;
       const text = messageOf({ id, method, params });
       if (!fits(text)) throw new ExecutorError("invalid_params", `the request has more than ${maxMessageBytes} bytes`);
@@ -105,13 +102,13 @@ export async function openSession(open, settings, signal) {
     if (typeof method === "string") return called(id, method, Object(params));
     const [resolve, reject] = requests.get(id) ?? []; // nobody may have asked
     requests.delete(id);
-    if (requests.size === 0) link.hold(false);
+    link.hold(requests.size > 0);
     if (error) reject?.(refusal(error));
     else resolve?.(result);
   }
 
   async function called(id, method, { execution, ...told }) {
-    const { request, calls } = running.get(execution) ?? {};
+    const [request, calls] = running.get(execution) ?? [];
     const { call } = told;
     switch (method) {
       case "tool.call":

@@ -96,7 +96,7 @@ for (const [name, end, text] of [
   ["in order", (peer) => peer.close(1001, "restarting"), /restarting/],
   ["without a status", (peer) => peer.frame(0x88, Buffer.alloc(0)), /1005/],
   ["with nonsense", (peer) => peer.sendText('{"no":"message"}'), /no message/],
-  ["with a key twice", (peer) => peer.sendText('{"jsonrpc":"2.0","id":2,"id":3,"result":{}}'), /no JSON/],
+  ["with a key twice", (peer) => peer.sendText('{"jsonrpc":"2.0","id":2,"id":3,"result":{}}'), /no message/],
   ["with a huge message", (peer) => peer.sendText("x".repeat(3 << 20)), /more than/],
   ["with a binary frame", (peer) => peer.frame(0x82, Buffer.from("{}")), /text/],
   ["with text that is no UTF-8", (peer) => peer.frame(0x81, Buffer.from([0xff])), /UTF-8/],

@@ -45,11 +45,11 @@ async function resumed({ type, code }) {
       const answer = channel === first
         ? { result: { protocol: "1", resume: { token: "t", windowMs: 60_000 } } }
         : { error: { code, message: "no", data: { type } } };
-      queueMicrotask(() => channel.onMessage(JSON.stringify({ jsonrpc: "2.0", id: 0, ...answer })));
+      queueMicrotask(() => channel.take(JSON.stringify({ jsonrpc: "2.0", id: 0, ...answer })));
     }
   }, { keepAliveMs: 60_000 }, () => {}, () => tell(true));
   await link.connect(new AbortController().signal);
-  first.onClose(1006, "");
+  first.gone(1006, "");
   await told;
   link.close();
   return told;

@@ -46,12 +46,12 @@ class Player {
 
   // Nothing more is heard of the connection before.
   async #connect() {
-    if (this.channel) Object.assign(this.channel, { onMessage() {}, onClose() {} });
+    if (this.channel) Object.assign(this.channel, { take() {}, gone() {} });
     this.#messages = [];
     this.#ended = undefined;
     this.channel = await transportOf({ url: wire.url, maxMessageBytes: 64 << 20 })(AbortSignal.timeout(deadlineMs));
-    this.channel.onMessage = (text) => this.#push(JSON.parse(text));
-    this.channel.onClose = (code) => {
+    this.channel.take = (text) => this.#push(JSON.parse(text));
+    this.channel.gone = (code) => {
       this.#ended = code;
       this.#wake();
     };

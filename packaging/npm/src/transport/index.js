@@ -1,11 +1,11 @@
 // Which way to the service this runtime has. Each returns a channel:
 //
 //	send(text)           a text frame
-//	close(code, reason)  a close frame; onClose follows
+//	close(code, reason)  a close frame; gone follows
 //	hold(busy)           whether an open channel keeps the process alive
-//	onMessage(text), onClose(code, reason)   set by the owner before anything else happens
+//	take(text), gone(code, reason)   set by the owner before anything else happens, or unset to hear nothing
 //
-// onClose comes once, and nothing after it. It comes too when the connection just ends.
+// gone comes once, and nothing after it. It comes too when the connection just ends.
 
 import { refuse } from "../errors.js";
 import { parseAddress } from "./address.js";

@@ -90,9 +90,7 @@ function channelOver(socket, { randomBytes }, buffers, maxMessageBytes) {
   let told; // why it ended: what was said first
   const write = (opcode, bytes) => socket.writable && socket.write(frame(opcode, bytes, randomBytes(4)));
   const channel = {
-    onMessage() {},
-    onClose() {},
-    send: (text) => write(1, encoder.encode(text)),
+    send: (text) => write(1, Buffer.from(text)),
     close(code = 1000, reason = "") {
       if (closing) return;
       closing = true;
@@ -106,7 +104,7 @@ function channelOver(socket, { randomBytes }, buffers, maxMessageBytes) {
     hold: (busy) => (busy ? socket.ref() : socket.unref()),
   };
   const read = frameReader(buffers, maxMessageBytes, (opcode, body) => {
-    if (opcode === 1) channel.onMessage(textIn(body));
+    if (opcode === 1) channel.take?.(textIn(body));
     else if (opcode === 9) write(10, body);
     else if (opcode === 8) {
       told ??= body.length < 2 ? [1005, ""] : [body.readUInt16BE(), body.utf8Slice(2)];
@@ -129,9 +127,7 @@ function channelOver(socket, { randomBytes }, buffers, maxMessageBytes) {
       socket.end();
     }
   });
-  socket.on("close", () => channel.onClose(...(told ?? [1006, ""])));
+  socket.on("close", () => channel.gone?.(...(told ?? [1006, ""])));
   socket.resume(); // in a turn of its own: the owner sets its callbacks first
   return channel;
 }
-
-const encoder = new TextEncoder();

@@ -13,7 +13,7 @@ export function openSocket(WebSocket, address, secret, signal) {
       reject(unreachable(address, why));
     };
     const off = onAbort(signal, () => fail("it takes too long"));
-    channel.onClose = (code, reason) => {
+    channel.gone = (code, reason) => {
       off();
       fail(reason || `the handshake failed (${code})`);
     };
@@ -28,8 +28,6 @@ export function openSocket(WebSocket, address, secret, signal) {
 /** The channel over an object that is like a WebSocket. */
 export function channelOf(socket) {
   const channel = {
-    onMessage() {},
-    onClose() {},
     send: (text) => socket.send(text),
     // A page may say that all is well, and nothing else of the protocol's.
     close: (code, reason) => (code === 1000 ? socket.close(code, reason) : socket.close()),
@@ -37,12 +35,12 @@ export function channelOf(socket) {
   };
   let open = true;
   const end = (code, reason) => {
-    if (open) channel.onClose(code, reason);
+    if (open) channel.gone?.(code, reason);
     open = false;
   };
   socket.addEventListener("message", ({ data }) => {
     if (!open) return;
-    if (typeof data === "string") return channel.onMessage(data);
+    if (typeof data === "string") return channel.take?.(data);
     socket.close();
     end(1003, "messages are text");
   });

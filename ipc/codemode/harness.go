@@ -25,19 +25,19 @@ func newMark() string {
 }
 
 // moduleOf is the module that runs code, a normalized text, with namespaces as constants around it. mark is a name that nobody
-// can guess. The constants are in a scope of their own: a namespace may have the name of whatever the harness uses.
+// can guess, and the harness gives [namespace, compile, run]. The constants are in a scope of their own: a namespace may have the name of whatever the harness uses.
 func moduleOf(code string, providers []Provider, connectors []Connector, mark string) string {
 	run := "$" + mark
 	var b strings.Builder
-	b.WriteString("const " + run + " = (" + harness + `)("` + mark + "\");\nexport default () => " + run + ".run(async () => {\n")
+	b.WriteString("const " + run + " = (" + harness + `)("` + mark + "\");\nexport default () => " + run + "[2](async () => {\n")
 	var names []string
 	for _, p := range providers {
 		names = append(names, p.Name)
-		b.WriteString("const " + p.Name + " = " + run + ".namespace(" + quoted(p.Name) + ", true);\n")
+		b.WriteString("const " + p.Name + " = " + run + "[0](" + quoted(p.Name) + ", true);\n")
 	}
 	for _, c := range connectors {
 		names = append(names, c.Name)
-		b.WriteString("const " + c.Name + " = " + run + ".namespace(" + quoted(c.Name) + ", false);\n")
+		b.WriteString("const " + c.Name + " = " + run + "[0](" + quoted(c.Name) + ", false);\n")
 	}
 	for _, p := range providers {
 		if p.Prelude != "" {
@@ -47,7 +47,7 @@ func moduleOf(code string, providers []Provider, connectors []Connector, mark st
 	b.WriteString("return (\n")
 	if statements, ok := unreadable(code); ok {
 		list := strings.Join(names, ",")
-		b.WriteString("() => " + run + ".compile(" + quoted(statements) + ", " + quoted(list) + ")(" + list + ")")
+		b.WriteString("() => " + run + "[1](" + quoted(statements) + ", " + quoted(list) + ")(" + list + ")")
 	} else {
 		b.WriteString(code)
 	}

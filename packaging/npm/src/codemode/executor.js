@@ -4,7 +4,7 @@ import { RemoteExecutor } from "../executor.js";
 import { isArray } from "../values/tags.js";
 import { entriesOf, fromEntries } from "../values/walk.js";
 import { newName } from "../wait.js";
-import { hostName, moduleOf } from "./harness.js";
+import { moduleOf } from "./harness.js";
 import { callerOf } from "./host.js";
 import { limitResult } from "./limit.js";
 import { toolsOf } from "./names.js";
@@ -51,14 +51,13 @@ export class CodemodeExecutor {
       const connectors = options?.connectors ?? [];
       const plan = { tools: toolsOf(providers, connectors), code: readCode(code), providers, connectors, mark: newName() };
       const { value, logs } = await this.#executor.execute({
-        ...this.#request, code: moduleOf(plan), providers: { [hostName]: { call: callerOf(plan) } },
+        ...this.#request, code: moduleOf(plan), providers: { codemodeHost: { call: callerOf(plan) } },
       });
       if (value.error !== undefined) throw { message: value.error, logs };
       return { result: this.#maxResultChars === undefined ? value.value : limitResult(value.value, this.#maxResultChars), logs: linesOf(logs) };
     } catch (error) {
-      const failure = { result: undefined, error: messageOf(error) };
       // A text is a refusal: nothing has been sent.
-      return typeof error === "string" ? failure : { ...failure, logs: linesOf(error?.logs ?? []) };
+      return { result: undefined, error: messageOf(error), ...(typeof error !== "string" && { logs: linesOf(error?.logs ?? []) }) };
     }
   }
 
@@ -93,7 +92,8 @@ function modulesOf({ "executor.js": _, ...sources }) {
 }
 
 function outboundOf(outbound) {
-  if (outbound === null) return undefined;
-  if (typeof (outbound.fetch ?? outbound) !== "function") throw new TypeError("globalOutbound is null, a function, or has one named fetch");
-  return (request) => (outbound.fetch ? outbound.fetch(request) : outbound(request));
+  const answer = outbound?.fetch ?? outbound;
+  if (answer === null) return undefined;
+  if (typeof answer !== "function") throw new TypeError("globalOutbound is null, a function, or has one named fetch");
+  return (request) => answer.call(outbound, request);
 }

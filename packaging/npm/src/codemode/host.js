@@ -21,16 +21,13 @@ export const callerOf = ({ tools, connectors, mark }) => async (namespace, name,
     const [, tool] = tools.get(`${namespace}.${name}`) ?? [];
     if (typeof tool !== "function") throw `Tool "${name}" not found`;
     const found = [];
-    const answer = stringify(await tool(...read(sent, bytes, mark)), writer(found, mark));
+    const reader = (_, value) => (Number.isInteger(value?.[mark]) ? bytes[value[mark]] : value);
+    const answer = stringify(await tool(...JSON.parse(sent, bytes.length > 0 ? reader : undefined)), writer(found, mark));
     return [answer, answer && found];
   } catch (thrown) {
     return [String(isError(thrown) ? thrown.message : thrown), null, true];
   }
 };
-
-function read(text, bytes, mark) {
-  return JSON.parse(text, bytes.length > 0 ? (_, value) => (Number.isInteger(value?.[mark]) ? bytes[value[mark]] : value) : undefined);
-}
 
 // A view may say of itself how it is written, as Node's Buffer does; it is bytes all the same.
 function writer(bytes, mark) {

@@ -14,7 +14,10 @@ const charsPerItem = 16;
  * objects are cut first, and each says so where it was cut. What has no JSON text is given back as it is.
  */
 export function limitResult(value, maxChars = usualChars) {
-  const text = textOf(value);
+  let text;
+  try {
+    text = stringify(value);
+  } catch {} // a cycle, a BigInt
   if (text === undefined || text.length <= maxChars) return value;
   for (const whole of [JSON.parse(text), text]) {
     for (let most = maxChars; most >= 1; most /= 2) {
@@ -25,14 +28,6 @@ export function limitResult(value, maxChars = usualChars) {
   return ""; // no room for a mark
 }
 
-function textOf(value) {
-  try {
-    return stringify(value);
-  } catch {
-    return undefined; // a cycle, a BigInt
-  }
-}
-
 // cut takes the ends off everything that is longer than most characters, or has more items than they are worth.
 function cut(data, most) {
   if (typeof data === "string") return data.length <= most ? data : `${data.slice(0, most)} ${mark} ${data.length - most} more characters`;
@@ -40,6 +35,7 @@ function cut(data, most) {
   const entries = entriesOf(data);
   const kept = entries.splice(0, Math.max(1, Math.floor(most / charsPerItem))).map(([key, item]) => [key, cut(item, most)]);
   const left = entries.length; // and not kept
-  if (!isArray(data)) return fromEntries(left ? [...kept, [mark, cut(entries.map(([key]) => key).join(", "), most)]] : kept);
-  return [...kept.map(([, item]) => item), ...(left ? [`${mark} ${left} more items`] : [])];
+  const isList = isArray(data);
+  if (left > 0) kept.push([mark, isList ? `${mark} ${left} more items` : cut(entries.map(([key]) => key).join(", "), most)]);
+  return isList ? kept.map(([, item]) => item) : fromEntries(kept);
 }

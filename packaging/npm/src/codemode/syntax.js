@@ -44,8 +44,7 @@ let unit; // of an arrow function or of what was in parentheses: where it begins
 export function statementsOf(module) {
   text = module;
   end = 0;
-  scope = undefined;
-  returns = false;
+  scope = returns = undefined;
   unit = [];
   next();
   const list = [];

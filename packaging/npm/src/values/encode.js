@@ -26,7 +26,7 @@ export function encodeTree(root) {
   const pending = [];
   const [at, fail, enter, leave] = walk(visit);
   const tree = at(root);
-  return pending.length === 0 ? tree : Promise.all(pending).then(() => tree);
+  return pending.length > 0 ? Promise.all(pending).then(() => tree) : tree;
 
   function visit(value, place) {
     switch (typeof value) {

@@ -31,15 +31,11 @@ export function walk(visit) {
 
   function at(part, step, inner) {
     enter(step);
-    const result = inner === undefined ? visit(checked(part), place) : at(part, inner);
+    if (inner === undefined && ++parts > maxParts) fail(`it has more than ${maxParts} parts`);
+    if (depth >= maxDepth && part !== null && typeof part === "object") fail(`it is nested deeper than ${maxDepth}`);
+    const result = inner === undefined ? visit(part, place) : at(part, inner);
     leave();
     return result;
-  }
-
-  function checked(part) {
-    if (++parts > maxParts) fail(`it has more than ${maxParts} parts`);
-    if (depth >= maxDepth && part !== null && typeof part === "object") fail(`it is nested deeper than ${maxDepth}`);
-    return part;
   }
 
   function fail(reason) {

@@ -26,7 +26,7 @@ const infoOf = (type, code) => find(type) ?? find(code) ?? find("internal");
 export class ExecutorError extends Error {
   constructor(type, message, fields = {}) {
     super(message);
-    Object.assign(this, infoOf(type), { type, logs: [] }, fields);
+    Object.assign(this, infoOf(type), { logs: [] }, fields);
   }
 
   get name() {
@@ -58,5 +58,5 @@ export function refusal({ code, message, data }) {
 
 /** The error in an outcome. Values in it are decoded by the caller. */
 export function ending(error, fields) {
-  return new ExecutorError(infoOf(error.type).type, textOf(error.message, ""), { ...known(error), ...fields, ran: true });
+  return new ExecutorError(error.type, textOf(error.message, ""), { ...known(error), ...fields, ran: true });
 }

@@ -93,10 +93,11 @@ async function thrown(error) {
     const { name, message, code } = error;
     return failure({ name: String(name), message: String(message), code: typeof code === "string" ? code : undefined });
   }
-  const message = "the tool threw what is no error";
+  const data = { message: "the tool threw what is no error" };
   try {
-    return failure({ message, thrown: await encodeTree(error) });
+    data.thrown = await encodeTree(error);
   } catch {
-    return failure({ message }); // it cannot cross
+    // it cannot cross
   }
+  return failure(data);
 }

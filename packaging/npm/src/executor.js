@@ -56,7 +56,7 @@ export class RemoteExecutor {
         });
       };
       return persist(run, this.#settings.connectTimeoutMs, leave, ({ type }) => {
-        if (type !== "draining" || session === undefined) return false;
+        if (type !== "draining" || !session) return false;
         session.retire(); // it was not accepted: another session may take it
         return true;
       });
@@ -138,11 +138,11 @@ export class RemoteExecutor {
     return persist(run, this.#settings.connectTimeoutMs, signal, (error) => {
       if (error.type !== "internal") refused = error;
       // Where nobody ever was, nobody is waited for: the address may be wrong.
-      return error.retryable && (this.#session ?? refused) !== undefined;
+      return error.retryable && (this.#session ?? refused);
     }).catch((error) => {
       throw refused ?? error;
     });
   }
 }
 
-if (Symbol.asyncDispose !== undefined) RemoteExecutor.prototype[Symbol.asyncDispose] = RemoteExecutor.prototype.close;
+if (Symbol.asyncDispose) RemoteExecutor.prototype[Symbol.asyncDispose] = RemoteExecutor.prototype.close;

@@ -96,7 +96,7 @@ export function retain(session, call, told) {
 // objectOf makes what looks like its kind. method(name) gives a method of the handle.
 function objectOf(kind, method, release) {
   if (kind === "stream") return streamOf(method("next"), method("return"), release);
-  return disposable(kind === "function" ? method() : { next: method("next"), return: method("return"), throw: method("throw"), [Symbol.asyncIterator]: itself }, release);
+  return disposable(kind === "function" ? method() : { next: method("next"), return: method("return"), throw: method("throw"), [Symbol.asyncIterator]() { return this; } }, release);
 }
 
 function disposable(object, value) {
@@ -105,14 +105,7 @@ function disposable(object, value) {
 }
 
 /** Calls what an object stands for. */
-export function invokeHeld(object, args, options) {
-  if (!held.has(object)) refuse("it is no handle");
-  return held.get(object).invoke(args, options);
-}
-
-function itself() {
-  return this;
-}
+export const invokeHeld = (object, args, options) => (held.get(object) ?? refuse("it is no handle")).invoke(args, options);
 
 // Nothing is asked for before somebody reads.
 function streamOf(next, cancel, release) {

@@ -5,7 +5,7 @@
 
 import { ExecutorError, refusal, refuse } from "./errors.js";
 import { parse } from "./values/json.js";
-import { onAbort, persist } from "./wait.js";
+import { late, onAbort, persist } from "./wait.js";
 
 /** Half of what the service counts on: an acknowledgement after so many messages, or so many characters of them. */
 const ackMessages = 32;
@@ -69,21 +69,16 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
   /** Opens the session, or resumes it, and resolves to what the service told. Rejects where that fails; nothing is left then. */
   async function connect(signal) {
     const params = { client: { name, version: "1" }, resume: resume?.token, received };
-    const late = new ExecutorError("internal", "cannot open a session: it takes too long");
-    if (signal.aborted) throw late;
+    const tooLate = new ExecutorError("internal", `cannot open a session: ${late}`);
+    if (signal.aborted) throw tooLate;
     const made = await open(signal);
     let off;
     try {
       return await new Promise((resolve, reject) => {
         made.gone = (code, reason) => reject(lost(code, reason, code === goingAway));
-        made.take = (text) => {
-          try {
-            resolve(attach(made, openedOf(text))); // now: more may come with it
-          } catch (error) {
-            reject(error);
-          }
-        };
-        off = onAbort(signal, () => reject(late));
+        const opened = async (text) => attach(made, openedOf(text)); // at once: more may come with it
+        made.take = (text) => resolve(opened(text));
+        off = onAbort(signal, () => reject(tooLate));
         if (!signal.aborted) made.send(messageOf({ id: 0, method: "session.open", params }));
       });
     } catch (error) {
@@ -192,7 +187,7 @@ export function lost(code = broke, reason, stopping) {
 // openedOf reads the answer to session.open.
 function openedOf(text) {
   const { error, result } = parse(text);
-  if (error !== undefined) throw refusal(error);
+  if (error) throw refusal(error);
   if (result?.protocol === protocolVersion) return result;
   throw new ExecutorError("unsupported_protocol", `the service speaks protocol ${result?.protocol}, and this client ${protocolVersion}`);
 }

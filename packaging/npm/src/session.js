@@ -5,7 +5,8 @@ import { answerTo, failure, tell } from "./execution.js";
 import { linkOf, lost, messageOf } from "./link.js";
 import { cancelled, onAbort } from "./wait.js";
 
-const ended = failure({ name: "Error", message: "the execution has ended" });
+const over = "the execution has ended";
+const ended = failure({ name: "Error", message: over });
 const tooLarge = failure({ name: "RangeError", message: "the tool's result is too large" });
 
 /** Opens a session on channels that open(signal) makes. settings are the checked options of the executor. */
@@ -50,7 +51,7 @@ export async function openSession(open, settings, signal) {
           off();
           clearTimeout(timer);
           running.delete(execution);
-          for (const controller of calls.values()) controller.abort(new Error("the execution has ended"));
+          for (const controller of calls.values()) controller.abort(new Error(over));
           closeWhenIdle();
         }).then(resolve, reject);
         off = onAbort(leave, () => {

@@ -3,6 +3,9 @@ import { ExecutorError } from "./errors.js";
 const firstMs = 100;
 const longestMs = 5000;
 
+/** Why what did not come in its time was given up. */
+export const late = "it takes too long";
+
 /** Calls stop when the signal is aborted, at once where it is, until the function that it returns is called. */
 export function onAbort(signal, stop) {
   signal.addEventListener("abort", stop);

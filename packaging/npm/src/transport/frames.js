@@ -69,9 +69,8 @@ function* partsOf(maxMessageBytes, take) {
     if (length > 0 || fragments.length === 0) fragments.push(body); // there may be any number of empty ones
     size += length;
     if (!final) continue;
-    const whole = fragments;
+    take(1, fragments);
     fragments = [];
     size = 0;
-    take(1, whole);
   }
 }

@@ -13,7 +13,7 @@ export const foreign = `it does not speak ${subprotocol}`;
 /** The error of an answer that is not 101: the service's own, where told is what its JSON says. */
 export function refusalOf(status, told) {
   const error = told?.error;
-  if (typeof error?.type === "string") return refusal({ message: error.message, data: error });
+  if (error?.type) return refusal({ message: error.message, data: error });
   return new ExecutorError("internal", `the service answered the handshake with HTTP status ${status}`);
 }
 

@@ -19,9 +19,9 @@ const inWorkerd = globalThis.navigator?.userAgent === "Cloudflare-Workers";
 export function transportOf({ url, token, tls, webSocket, maxMessageBytes }) {
   const address = parseAddress(url);
   const secret = token !== undefined && { Authorization: `Bearer ${token}` };
-  const own = webSocket === undefined;
+  const own = !webSocket;
   if (own && !inWorkerd && streams) return (signal) => openStream(address, secret, tls, 2 * maxMessageBytes, signal);
-  if (address.path !== undefined) refuse("a unix socket needs Node, Deno or Bun, and no webSocket of your own");
+  if (address.path) refuse("a unix socket needs Node, Deno or Bun, and no webSocket of your own");
   if (own && inWorkerd) return (signal) => openUpgrade(address, secret, signal);
   if (own && secret) refuse("a browser cannot send a token: let a proxy add it, or give a webSocket of your own");
   const WebSocket = webSocket ?? globalThis.WebSocket ?? refuse("this runtime has no WebSocket: give one as webSocket");

@@ -1,7 +1,7 @@
 // A WebSocket (RFC 6455) over a socket of Node's, which Deno and Bun have too: it reaches unix sockets, sends a token, and
 // shows why a handshake was refused, none of which the WebSocket of those runtimes does. It offers no extension.
 
-import { onAbort } from "../wait.js";
+import { late, onAbort } from "../wait.js";
 import { fault, frame, frameReader, maxControlBytes } from "./frames.js";
 import { foreign, refusalOf, subprotocol, unreachable, upgrading } from "./handshake.js";
 
@@ -9,8 +9,8 @@ const accepted = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; // RFC 6455, section 1.
 const maxAnswer = 16 << 10; // bytes of one to the handshake
 const closeGraceMs = 2000;
 
-/** Tells whether this runtime has Node's sockets. */
-export const streams = globalThis.process?.versions?.node !== undefined;
+/** The version of Node whose sockets this runtime has, if any. */
+export const streams = globalThis.process?.versions?.node;
 
 // Node before 20.16 has import only. The name is an argument so that bundlers for browsers leave it alone.
 const load = async (name) => process.getBuiltinModule?.(name) ?? import(name);
@@ -29,7 +29,7 @@ export async function openStream(address, secret, tls, maxMessageBytes, signal) 
     ...(secure && { servername: /:|^[\d.]+$/.test(host) ? "" : host, ALPNProtocols: ["http/1.1"], ...tls }),
   });
   socket.setNoDelay?.(true);
-  const off = onAbort(signal, () => socket.destroy(new Error("it takes too long")));
+  const off = onAbort(signal, () => socket.destroy(new Error(late)));
   try {
     const key = crypto.randomBytes(16).toString("base64");
     const fields = { Host: url.host, ...upgrading, Connection: "Upgrade", "Sec-WebSocket-Key": key, "Sec-WebSocket-Version": 13, ...secret };

@@ -1,6 +1,6 @@
 // A WebSocket of the runtime, or one that the caller gives.
 
-import { onAbort } from "../wait.js";
+import { late, onAbort } from "../wait.js";
 import { foreign, subprotocol, unreachable } from "./handshake.js";
 
 /** Opens new WebSocket(url). A class that is not of the web may take a third argument with headers, as ws has it. */
@@ -12,7 +12,7 @@ export function openSocket(WebSocket, address, secret, signal) {
       socket.close();
       reject(unreachable(address, why));
     };
-    const off = onAbort(signal, () => fail("it takes too long"));
+    const off = onAbort(signal, () => fail(late));
     channel.gone = (code, reason) => {
       off();
       fail(reason || `the handshake failed (${code})`);
@@ -30,7 +30,7 @@ export function channelOf(socket) {
   const channel = {
     send: (text) => socket.send(text),
     // A page may say that all is well, and nothing else of the protocol's.
-    close: (code, reason) => (code === 1000 ? socket.close(code, reason) : socket.close()),
+    close: (code) => (code === 1000 ? socket.close(code) : socket.close()),
     hold() {},
   };
   let open = true;

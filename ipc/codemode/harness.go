@@ -25,7 +25,8 @@ func newMark() string {
 }
 
 // moduleOf is the module that runs code, a normalized text, with namespaces as constants around it. mark is a name that nobody
-// can guess, and the harness gives [namespace, compile, run]. The constants are in a scope of their own: a namespace may have the name of whatever the harness uses.
+// can guess, and the harness gives [namespace, compile, run]. The constants are in a scope of their own: a namespace may have
+// the name of whatever the harness uses.
 func moduleOf(code string, providers []Provider, connectors []Connector, mark string) string {
 	run := "$" + mark
 	var b strings.Builder

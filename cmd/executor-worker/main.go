@@ -46,7 +46,7 @@ func run(channel, snapshot int, makeSnapshot, unit, version bool) error {
 		return err
 	}
 	confine.Punctual()
-	goruntime.Headroom(12 << 20)
+	goruntime.Headroom(32 << 20)
 	if unit {
 		return sandbox.RunUnit()
 	}

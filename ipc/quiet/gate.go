@@ -1,7 +1,6 @@
 package quiet
 
 import (
-	"errors"
 	"os"
 	"syscall"
 
@@ -32,13 +31,4 @@ func newGate(fd int, events uint32) (*gate, error) {
 	g := &gate{file: os.NewFile(uintptr(epoll), "epoll")}
 	g.raw, err = g.file.SyscallConn()
 	return g, err
-}
-
-// watch watches fd, which the gate was made for, for other events.
-func (g *gate) watch(fd int, events uint32) error {
-	var err error
-	refused := g.raw.Control(func(epoll uintptr) {
-		err = unix.EpollCtl(int(epoll), unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events})
-	})
-	return errors.Join(refused, os.NewSyscallError("epoll_ctl", err))
 }

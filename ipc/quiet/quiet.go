@@ -36,7 +36,7 @@ type Conn struct {
 	err     error
 	read    func(epoll uintptr) bool // made once: a function made for each Read is garbage
 
-	out     *gate // of room to write; nil until a Write had to wait
+	out     *gate // of room to write; nil but while a Write waits
 	writing sync.Mutex
 	mu      sync.Mutex // of out and writeBy
 	writeBy time.Time  // zero: never
@@ -149,14 +149,7 @@ func (c *Conn) mayWrite() error {
 
 // writeRest writes p when there is room.
 func (c *Conn) writeRest(p []byte) (done int, err error) {
-	out, err := c.outGate()
-	if err != nil {
-		return 0, err
-	}
-	if err = out.watch(c.fd, unix.EPOLLOUT); err != nil {
-		return 0, err
-	}
-	waiting := out.raw.Read(func(uintptr) bool {
+	try := func() bool {
 		var n int
 		for n, err = transfer(unix.Write, c.fd, p[done:]); err == nil; n, err = transfer(unix.Write, c.fd, p[done:]) {
 			if done += n; done == len(p) {
@@ -164,29 +157,52 @@ func (c *Conn) writeRest(p []byte) (done int, err error) {
 			}
 		}
 		return err != unix.EAGAIN
-	})
-	stopped := out.watch(c.fd, 0)
+	}
+	out, failure := c.openOut()
+	if failure != nil {
+		return done, c.poll(try, &err)
+	}
+	waiting := out.raw.Read(func(uintptr) bool { return try() })
+	c.closeOut()
 	if waiting != nil {
 		return done, waiting
 	}
-	return done, errors.Join(err, stopped)
+	return done, err
 }
 
-func (c *Conn) outGate() (*gate, error) {
+// openOut has the socket watched for room, which takes a descriptor until closeOut.
+func (c *Conn) openOut() (*gate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.out != nil {
-		return c.out, nil
-	}
 	if c.closed.Load() {
 		return nil, net.ErrClosed
 	}
-	g, err := newGate(c.fd, 0)
+	g, err := newGate(c.fd, unix.EPOLLOUT)
 	if err != nil {
 		return nil, err
 	}
 	c.out = g
 	return g, g.file.SetReadDeadline(c.writeBy)
+}
+
+func (c *Conn) closeOut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.out.file.Close() // Close may have been first
+	c.out = nil
+}
+
+// poll waits for room where there is no descriptor left to be woken by. It looks up now and then, for Close and the deadline.
+func (c *Conn) poll(try func() bool, err *error) error {
+	for !try() {
+		if over := c.mayWrite(); over != nil {
+			return over
+		}
+		if _, failure := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLOUT}}, 20); failure != nil && failure != unix.EINTR {
+			return failure
+		}
+	}
+	return *err
 }
 
 func (c *Conn) fault(op string, err error) error {

@@ -110,6 +110,7 @@ func TestRoomIsAskedForWhenItMatters(t *testing.T) {
 	if a.LocalAddr().Network() != "unix" || a.RemoteAddr().String() != l.Addr().String() {
 		t.Errorf("addresses %v and %v", a.LocalAddr(), a.RemoteAddr())
 	}
+	before := descriptors(t)
 	for round := range 3 {
 		text := bytes.Repeat([]byte{byte('a' + round)}, 4<<20)
 		wrote := make(chan error, 1)
@@ -131,6 +132,9 @@ func TestRoomIsAskedForWhenItMatters(t *testing.T) {
 		}
 		if events := watched(t, a.fd); events&unix.EPOLLOUT != 0 {
 			t.Errorf("watched for %x after round %d", events, round)
+		}
+		if after := descriptors(t); after != before {
+			t.Errorf("%d descriptors after round %d, %d before", after, round, before)
 		}
 	}
 }
@@ -228,6 +232,67 @@ func TestReadsAllocateNothing(t *testing.T) {
 	}
 }
 
+// exhaust takes all descriptors that are left, until the test ends or they are closed.
+func exhaust(t *testing.T) (full []*os.File) {
+	t.Helper()
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	low := limit
+	low.Cur = 256
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, f := range full {
+			_ = f.Close()
+		}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			t.Error(err)
+		}
+	})
+	for {
+		f, err := os.Open("/dev/null")
+		if err != nil {
+			return full
+		}
+		full = append(full, f)
+	}
+}
+
+// TestWriteWithoutDescriptors: a Write that must wait does so also where no descriptor is left for it, within its deadline.
+func TestWriteWithoutDescriptors(t *testing.T) {
+	a, b := open(t)
+	exhaust(t)
+	text := bytes.Repeat([]byte("text"), 1<<20)
+	wrote := make(chan error, 1)
+	go func() {
+		_, err := a.Write(text)
+		wrote <- err
+	}()
+	got := make([]byte, len(text))
+	if _, err := io.ReadFull(b, got); err != nil || !bytes.Equal(got, text) {
+		t.Fatal(err)
+	}
+	if err := <-wrote; err != nil {
+		t.Fatal(err)
+	}
+	if err := a.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Write(text); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("past its deadline: %v", err)
+	}
+	if err := a.SetWriteDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { _ = a.Close() })
+	if _, err := a.Write(text); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
 // TestOthersStayAsTheyAre: what cannot be made one of these goes on as it was.
 func TestOthersStayAsTheyAre(t *testing.T) {
 	here, there := net.Pipe()
@@ -248,36 +313,12 @@ func TestOthersStayAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	full := make([]int, 0, 1024)
-	var limit, low unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
-	low = limit
-	low.Cur = 256
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		for _, fd := range full {
-			_ = unix.Close(fd)
-		}
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-			t.Error(err)
-		}
-	}()
-	for err == nil {
-		var fd int
-		if fd, err = unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0); err == nil {
-			full = append(full, fd)
-		}
-	}
+	full := exhaust(t)
 	for left := range 2 { // for the socket, and for what watches it
 		if Of(c) != c {
 			t.Errorf("a Conn was made with %d descriptors left", left)
 		}
-		_ = unix.Close(full[left])
-		full[left] = -1
+		full[left].Close()
 	}
 	own, ok := Of(c).(*Conn)
 	if !ok {

@@ -82,13 +82,14 @@ func newConn(fd int, local, remote net.Addr) (*Conn, error) {
 		return nil, err
 	}
 	c.read = func(uintptr) bool {
-		c.n, c.err = transfer(unix.Read, c.fd, c.p)
+		c.n, c.err = transfer(syscall.Read, c.fd, c.p)
 		return c.err != unix.EAGAIN
 	}
 	return c, nil
 }
 
-// transfer calls read or write.
+// transfer calls read or write, those of package syscall: the race detector takes what net and nowait write by them, and is read
+// by them elsewhere, for ordered.
 func transfer(do func(int, []byte) (int, error), fd int, p []byte) (int, error) {
 	for {
 		if n, err := do(fd, p); err != unix.EINTR {
@@ -126,7 +127,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	if err := c.mayWrite(); err != nil {
 		return 0, c.fault("write", err)
 	}
-	n, err := transfer(unix.Write, c.fd, p)
+	n, err := transfer(syscall.Write, c.fd, p)
 	if err == unix.EAGAIN || err == nil && n < len(p) {
 		var more int
 		more, err = c.writeRest(p[n:])
@@ -151,7 +152,7 @@ func (c *Conn) mayWrite() error {
 func (c *Conn) writeRest(p []byte) (done int, err error) {
 	try := func() bool {
 		var n int
-		for n, err = transfer(unix.Write, c.fd, p[done:]); err == nil; n, err = transfer(unix.Write, c.fd, p[done:]) {
+		for n, err = transfer(syscall.Write, c.fd, p[done:]); err == nil; n, err = transfer(syscall.Write, c.fd, p[done:]) {
 			if done += n; done == len(p) {
 				return true
 			}

@@ -241,7 +241,7 @@ func TestRetainedSideBySide(t *testing.T) {
 	k := b.retain("s", 1)
 	gate, asked := make(chan struct{}), make(chan struct{}, 100)
 	var all sync.WaitGroup
-	for range invocationsAtOnce {
+	for n := range invocationsAtOnce {
 		all.Go(func() {
 			i := lines("s", k.ID+".1", "call gate")
 			i.Host.Call = func(_ context.Context, c executor.ToolCall) (protocol.Value, error) {
@@ -249,7 +249,7 @@ func TestRetainedSideBySide(t *testing.T) {
 				<-gate
 				return protocol.Value(fmt.Sprintf("%q", c.Execution)), nil
 			}
-			i.Execution = fmt.Sprint("call ", time.Now().UnixNano())
+			i.Execution = fmt.Sprint("call ", n)
 			out, err := b.Invoke(t.Context(), i)
 			if err != nil || string(out.Value) != fmt.Sprintf("%q", i.Execution) {
 				t.Errorf("got %+v, %v, want its own answer", out, err)

@@ -39,6 +39,7 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
   let unsaid = 0; // messages received since the last acknowledgement
   let length = 0; // and the characters of them
   let silence = 0; // ticks of timer since something came
+  let silent; // a channel that was given up
   let timer;
   let busy = true;
   let draining = false; // the service has said so: then status 1001 is the end
@@ -94,6 +95,7 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
     if (resume) acknowledge(opened.received ?? 0);
     resume = opened.resume;
     channel = made;
+    leaveSilent();
     silence = 0;
     timer ??= setInterval(watch, keepAliveMs);
     timer.unref?.();
@@ -110,13 +112,14 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
     silence++;
     if (silence === 2) send(messageOf({ id: 0, method: "cancel", params: { execution: "keep-alive" } }));
     if (silence <= 2 || !channel) return;
-    drop(goingAway, "the service is silent", broke);
+    silent = deafen(channel);
+    broken(broke, "the service is silent");
   }
 
-  // drop closes the connection, which is taken for closed by the service with that status.
-  function drop(code, reason, as = code) {
-    deafen(channel).close(code, reason);
-    broken(as, reason);
+  // A page closes a connection in no way that keeps its session, so one that was silent is left when that is elsewhere, or over.
+  function leaveSilent() {
+    silent?.close(goingAway);
+    silent = undefined;
   }
 
   function take(text) {
@@ -129,7 +132,8 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
       if (method === "session.ack") return acknowledge(params.received);
       if (method === "session.draining") draining = true;
     } catch {
-      return drop(badMessage, noMessage);
+      deafen(channel).close(badMessage, noMessage);
+      return broken(badMessage, noMessage);
     }
     count(text);
     onMessage(message);
@@ -164,6 +168,7 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
     ended = true;
     channel = undefined;
     kept = [];
+    leaveSilent();
     clearInterval(timer);
     onEnd(lost(code, reason, draining && code === goingAway));
   }

@@ -370,3 +370,28 @@ test("a WebSocket of a page is given up when the service is silent", async () =>
   await fails(executor.execute({ code: "1" }), "internal", /silent/);
   await executor.close();
 });
+
+test("a silent WebSocket of a page is left only when the session is on another one", async () => {
+  const seen = [];
+  class Resumable extends Silent {
+    send(text) {
+      const { id, method, params } = JSON.parse(text);
+      if (method !== "session.open") return;
+      seen.push(params.resume === undefined ? "open" : "resume");
+      const result = { protocol: "1", received: 0, resume: { token: "t", windowMs: 5000 } };
+      this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify({ jsonrpc: "2.0", id, result }) }));
+    }
+
+    close(code) {
+      super.close(code);
+      seen.push("close");
+      this.dispatchEvent(Object.assign(new Event("close"), { code: code ?? 1005, reason: "" }));
+    }
+  }
+  const executor = new RemoteExecutor({ url: "ws://a.test", webSocket: Resumable, keepAliveMs: 10, cancelGraceMs: 10 });
+  const running = executor.execute({ code: "1" });
+  while (seen.length < 5) await new Promise((resolve) => setTimeout(resolve, 5));
+  await executor.close();
+  await fails(running, "cancelled", /closed/);
+  assert.deepEqual(seen.slice(0, 5), ["open", "resume", "close", "resume", "close"]);
+});

@@ -5,7 +5,8 @@ import { harness } from "./harness-text.js";
 
 /**
  * The module that runs code, what readCode gives, with namespaces as constants around it. mark is a name that nobody can
- * guess, and the harness gives [namespace, compile, run]. The constants are in a scope of their own: a namespace may have the name of whatever the harness uses.
+ * guess, and the harness gives [namespace, compile, run]. The constants are in a scope of their own: a namespace may have
+ * the name of whatever the harness uses.
  */
 export function moduleOf({ code: [text, statements], providers, connectors, mark }) {
   const run = `$${mark}`;

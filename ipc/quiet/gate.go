@@ -3,6 +3,7 @@ package quiet
 import (
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,8 +15,8 @@ type gate struct {
 	raw  syscall.RawConn
 }
 
-// newGate watches fd for events of epoll_ctl(2).
-func newGate(fd int, events uint32) (*gate, error) {
+// newGate watches fd for events of epoll_ctl(2). Nobody waits for them longer than until by; the zero time is no deadline.
+func newGate(fd int, events uint32, by time.Time) (*gate, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -29,6 +30,12 @@ func newGate(fd int, events uint32) (*gate, error) {
 		return nil, err
 	}
 	g := &gate{file: os.NewFile(uintptr(epoll), "epoll")}
-	g.raw, err = g.file.SyscallConn()
-	return g, err
+	if g.raw, err = g.file.SyscallConn(); err == nil {
+		err = g.file.SetReadDeadline(by) // which tells, too, whether the poller took it
+	}
+	if err != nil {
+		_ = g.file.Close()
+		return nil, err
+	}
+	return g, nil
 }

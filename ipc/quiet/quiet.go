@@ -75,7 +75,7 @@ func newConn(fd int, local, remote net.Addr) (*Conn, error) {
 	c := &Conn{fd: fd, local: local, remote: remote}
 	err := os.NewSyscallError("fcntl", unix.SetNonblock(fd, true))
 	if err == nil {
-		c.in, err = newGate(fd, unix.EPOLLIN|unix.EPOLLRDHUP)
+		c.in, err = newGate(fd, unix.EPOLLIN|unix.EPOLLRDHUP, time.Time{})
 	}
 	if err != nil {
 		_ = unix.Close(fd)
@@ -178,12 +178,11 @@ func (c *Conn) openOut() (*gate, error) {
 	if c.closed.Load() {
 		return nil, net.ErrClosed
 	}
-	g, err := newGate(c.fd, unix.EPOLLOUT)
-	if err != nil {
-		return nil, err
+	g, err := newGate(c.fd, unix.EPOLLOUT, c.writeBy)
+	if err == nil {
+		c.out = g
 	}
-	c.out = g
-	return g, g.file.SetReadDeadline(c.writeBy)
+	return g, err
 }
 
 func (c *Conn) closeOut() {

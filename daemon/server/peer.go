@@ -62,8 +62,10 @@ func (s *Server) ConnContext(ctx context.Context, c net.Conn) context.Context {
 
 func peerOf(c net.Conn) peer {
 	switch c := c.(type) {
-	case *net.UnixConn, *quiet.Conn:
-		return unixPeer(c.(syscall.Conn))
+	case *net.UnixConn:
+		return unixPeer(c)
+	case *quiet.Conn:
+		return unixPeer(c)
 	case *tls.Conn:
 		return peerOf(c.NetConn())
 	case *net.TCPConn:

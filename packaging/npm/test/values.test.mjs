@@ -4,6 +4,7 @@ import test from "node:test";
 import { RemoteExecutor } from "../src/index.js";
 import { decode } from "../src/values/decode.js";
 import { encode } from "../src/values/encode.js";
+import { parse } from "../src/values/json.js";
 import { startDaemon } from "./support/daemon.mjs";
 import { lines } from "./support/repository.mjs";
 import { sameValue } from "./support/same.mjs";
@@ -103,6 +104,36 @@ test("long base64 is read and written as it is", async () => {
 });
 
 // The client in Go has the same test (daemon/e2e/values_test.go).
+test("text with long base64 means what it means to JSON.parse", () => {
+  const body = "AQID".repeat(5000);
+  const bytes = `{"@bytes":"${body}"}`;
+  const inText = JSON.stringify(bytes);
+  const same = [
+    bytes,
+    `[${bytes},{"a":${bytes}},{"@bytes":"AQID"}]`,
+    `{"@bytes":"${body}","more":[${bytes}]}`,
+    `{"@bytes":"${body}","@bytes2":"${body}"}`,
+    `{"a":${inText},"b":${bytes}}`,
+    `{"\\"@bytes":"${body}","{":${inText}}`,
+    `[${bytes},"\\u00000",{"@bytes":"\\u00000"}]`,
+    `[${bytes},"\\\\u00000"]`,
+    `{"@bytes":"${body}\\n"}`,
+    `{"@bytes":"${body}-_*é"}`,
+    `{"@bytes":{"@bytes":"${body}"}}`,
+  ];
+  for (const text of same) assert.deepEqual(parse(text), JSON.parse(text), text.replaceAll(body, "…"));
+  const wrong = [
+    `{"@bytes":"${body}`,
+    `{"@bytes":"${body}\n"}`,
+    `{"@bytes":"${body}\0"}`,
+    `{"@bytes":"${body}""}`,
+    `"{"@bytes":"${body}"}"`,
+    `{"@bytes":"${body}","@bytes":"${body}"}`,
+    `[{"a":1,"a":2},${bytes}]`,
+  ];
+  for (const text of wrong) assert.throws(() => parse(text), SyntaxError, text.replaceAll(body, "…"));
+});
+
 test("values survive the whole way: to a program, to a tool, back, and out again", async () => {
   const apart = ({ js, value, name }) => js === undefined || value === undefined || lacks.includes(name) || /@ref|@handle|@error|length=4294967295/.test(JSON.stringify(value) + js);
   const leaves = lines("ipc/protocol/testdata/values.jsonl").filter((vector) => !apart(vector)).map(({ value }) => value);

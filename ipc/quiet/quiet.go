@@ -258,7 +258,10 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.writeBy = t
-	if c.out == nil {
+	switch {
+	case c.closed.Load():
+		return c.fault("set deadline", net.ErrClosed)
+	case c.out == nil:
 		return nil
 	}
 	return c.fault("set deadline", c.out.file.SetReadDeadline(t))

@@ -165,7 +165,7 @@ func TestClose(t *testing.T) {
 		raw, _ := a.SyscallConn()
 		for what, err := range map[string]error{
 			"close": a.Close(), "control": raw.Control(func(uintptr) { t.Error("a closed descriptor is used") }),
-			"close write": a.CloseWrite(), "deadline": a.SetReadDeadline(time.Now()),
+			"close write": a.CloseWrite(), "read deadline": a.SetReadDeadline(time.Now()), "write deadline": a.SetWriteDeadline(time.Now()),
 		} {
 			if !errors.Is(err, net.ErrClosed) {
 				t.Errorf("%s: %v", what, err)

@@ -130,6 +130,7 @@ func (o *Outbox) MoveTo(c *Conn, received uint64, first ...[]byte) error {
 		o.bytes += int64(e.size())
 	}
 	o.owner = c
+	o.admit() // nothing else lets them in where the peer has all that was written
 	c.out.Swap(o).Close()
 	c.nudge()
 	return nil

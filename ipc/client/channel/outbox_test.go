@@ -132,3 +132,34 @@ func FuzzOutbox(f *testing.F) {
 		}
 	})
 }
+
+// TestMoveToLetsWaitersIn: the peer may have all of a message whose writer has not said so yet. What waits for its room leaves
+// by the next connection.
+func TestMoveToLetsWaitersIn(t *testing.T) {
+	o, old := looseOutbox(64)
+	o.Begin()
+	if !o.TrySend(make([]byte, 64)) {
+		t.Fatal("there is no room for the first message")
+	}
+	first, ok := o.pop(old)
+	if !ok {
+		t.Fatal("the first message is not there")
+	}
+	w, ok := o.push(message{[]byte("next")}, true)
+	if w == nil || !ok {
+		t.Fatal("the next message does not wait for room")
+	}
+	c := looseConn()
+	if err := o.MoveTo(c, 1); err != nil {
+		t.Fatal(err)
+	}
+	o.written(old, first)
+	select {
+	case <-w.settled:
+	default:
+		t.Error("its sender still waits")
+	}
+	if m, ok := o.pop(c); !ok || string(m[0]) != "next" {
+		t.Errorf("then came %q", m)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -340,4 +341,71 @@ func TestNoSocket(t *testing.T) {
 	if after := descriptors(t); after > before {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
+}
+
+// TestManyAtOnce: with deadlines that pass all the time, half of the connections closed under way and their descriptors taken by
+// others, each peer gets what was written to it, and the counts that come with errors are right.
+func TestManyAtOnce(t *testing.T) {
+	before := descriptors(t)
+	var all sync.WaitGroup
+	for lane := range 16 {
+		all.Go(func() {
+			for round := range 8 {
+				number := lane*8 + round
+				if err := converse(number, number%2 == 1); err != nil {
+					t.Errorf("connection %d: %v", number, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if after := descriptors(t); after > before+1 { // the poller of the runtime
+		t.Errorf("%d descriptors, %d before", after, before)
+	}
+}
+
+// converse writes a text of its own over a new connection, and may close both ends under way.
+func converse(number int, cut bool) error {
+	a, b, err := pair()
+	if err != nil {
+		return err
+	}
+	text := bytes.Repeat(fmt.Appendf(nil, "text %d,", number), 32<<10)
+	const soon = 200 * time.Microsecond
+	var ends sync.WaitGroup
+	var sent, got int
+	var writing, reading error
+	ends.Go(func() {
+		for sent < len(text) && (writing == nil || errors.Is(writing, os.ErrDeadlineExceeded)) {
+			var n int
+			_ = a.SetWriteDeadline(time.Now().Add(soon))
+			n, writing = a.Write(text[sent:])
+			sent += n
+		}
+		_ = a.CloseWrite()
+	})
+	ends.Go(func() {
+		for part := make([]byte, 3001); reading == nil || errors.Is(reading, os.ErrDeadlineExceeded); {
+			var n int
+			_ = b.SetReadDeadline(time.Now().Add(soon))
+			n, reading = b.Read(part)
+			if got+n > len(text) || !bytes.Equal(part[:n], text[got:got+n]) {
+				reading = fmt.Errorf("after %d bytes comes what was not written", got)
+			}
+			got += n
+			if got > len(text)/2 && cut {
+				ends.Go(func() { _ = a.Close() })
+				ends.Go(func() { _ = b.Close() })
+			}
+		}
+	})
+	ends.Wait()
+	_, _ = a.Close(), b.Close()
+	switch {
+	case cut && (reading == io.EOF || errors.Is(reading, net.ErrClosed)):
+		return nil
+	case reading != io.EOF || writing != nil || got != len(text) || sent != len(text):
+		return fmt.Errorf("%d bytes sent and %d received of %d: %w", sent, got, len(text), errors.Join(writing, reading))
+	}
+	return nil
 }

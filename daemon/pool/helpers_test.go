@@ -158,7 +158,7 @@ func (b *bench) lastDeath() Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range slices.Backward(b.events) {
-		if e.Kind == WorkerCrashed || e.Kind == WorkerStopped || e.Kind == WorkerFailed || e.Kind == WorkerRetired {
+		if e.Kind == WorkerCrashed || e.Kind == WorkerStopped || e.Kind == WorkerRetired {
 			return e
 		}
 	}

@@ -198,7 +198,8 @@ func arguments(values []protocol.Value) ([]byte, error) {
 func (r *run) beginCall(ctx context.Context) error {
 	k, message := r.invoked.of, r.invoked.message
 	r.invoked.message.Args = nil // no need to hold them
-	r.mount(ctx, k.m)
+	thread, _ := k.m.meter.thread()
+	r.mount(ctx, k.m, thread)
 	if err := k.send(r, message); err != nil {
 		r.abandon()
 		return err

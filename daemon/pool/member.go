@@ -68,6 +68,8 @@ type member struct {
 	rss      atomic.Int64        // last seen at rest or by a heartbeat
 	heard    atomic.Int64        // when a frame came last, unix nanoseconds
 
+	rested time.Duration // CPU time of the isolate's thread when it became idle; whoever takes the member may read it
+
 	// Set by start, before anybody else sees the member running.
 	proc  Process
 	conn  *worker.Conn
@@ -295,6 +297,7 @@ func (m *member) join() error {
 			m.firstRSS = rss
 		}
 	}
+	m.rested, _ = m.meter.thread()
 	m.beats, m.beatsFrom = 0, time.Now()
 	return m.pool.join(m, m.baseline.Load()-m.firstRSS > m.pool.config().WorkerMaxGrowthBytes)
 }

@@ -69,11 +69,14 @@ func (m *procMeter) cpu() (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
+// A buffer that the first figures fill is filled by one read; a larger one needs another to find the end.
+
+// rss reads the second figure of statm, pages (proc_pid_statm(5)).
 func (m *procMeter) rss() (int64, error) {
-	var buf [128]byte
+	var buf [32]byte
 	n, err := m.statm.ReadAt(buf[:], 0)
 	fields := bytes.Fields(buf[:n])
-	if len(fields) < 2 {
+	if len(fields) < 3 { // the second may be cut off
 		return 0, errors.Join(errors.New("cannot read statm"), err)
 	}
 	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
@@ -82,7 +85,7 @@ func (m *procMeter) rss() (int64, error) {
 
 // thread reads the first figure of schedstat, nanoseconds on a processor (Documentation/scheduler/sched-stats.rst).
 func (m *procMeter) thread() (time.Duration, error) {
-	var buf [128]byte
+	var buf [20]byte
 	if m.sched == nil {
 		return 0, errors.New("cannot read schedstat: the kernel has none")
 	}

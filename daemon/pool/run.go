@@ -75,7 +75,7 @@ type run struct {
 // begin makes the run the worker's and sends it. False means that the worker was dead before it could hear of it; the
 // run can then begin on another.
 func (r *run) begin(ctx context.Context, m *member) (bool, error) {
-	r.mount(ctx, m)
+	r.mount(ctx, m, m.rested)
 	m.tell(r.id)
 	m.run.Store(r)
 	if m.gone.Load() && m.run.CompareAndSwap(r, nil) {
@@ -93,12 +93,12 @@ func (r *run) begin(ctx context.Context, m *member) (bool, error) {
 	return true, nil
 }
 
-// mount notes what it begins with.
-func (r *run) mount(ctx context.Context, m *member) {
+// mount notes what it begins with; thread is what the isolate's thread has used so far.
+func (r *run) mount(ctx context.Context, m *member, thread time.Duration) {
 	now := r.pool.outside.now()
 	r.m, r.started = m, now
 	r.startCPU, _ = m.meter.cpu()
-	r.startThread, _ = m.meter.thread()
+	r.startThread = thread
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.govern.enter(now)
 }

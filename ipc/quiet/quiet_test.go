@@ -370,7 +370,7 @@ func converse(number int, cut bool) error {
 	if err != nil {
 		return err
 	}
-	text := bytes.Repeat(fmt.Appendf(nil, "text %d,", number), 32<<10)
+	text := bytes.Repeat(fmt.Appendf(nil, "text %d,", number), 96<<10)
 	const soon = 200 * time.Microsecond
 	var ends sync.WaitGroup
 	var sent, got int
@@ -398,9 +398,10 @@ func converse(number int, cut bool) error {
 				ends.Go(func() { _ = b.Close() })
 			}
 		}
+		_ = b.Close() // or a would wait for good where something is wrong
 	})
 	ends.Wait()
-	_, _ = a.Close(), b.Close()
+	_ = a.Close()
 	switch {
 	case cut && (reading == io.EOF || errors.Is(reading, net.ErrClosed)):
 		return nil

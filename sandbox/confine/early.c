@@ -21,8 +21,9 @@
 int early_begun = 0, early_statm = -1;
 int early_results[EARLY_STEPS];
 
-// idleSlackNs is the timer slack of threads that Go starts; see cmd/internal/goruntime, which needs /proc for that.
-enum { idleSlackNs = 1000000 };
+// idleSlackNs is the timer slack of threads that Go starts; see cmd/internal/goruntime, which needs /proc for that. What
+// has to be in time here waits in the main thread or for a timer that is a descriptor.
+enum { idleSlackNs = 10000000 };
 
 static int fault(long result) { return result < 0 ? errno : 0; }
 

@@ -47,6 +47,14 @@ for (const [runtime, name, want, ...args] of [
   });
 }
 
+test("the program of the repository's README", async () => {
+  const [, shown] = /^```js\n(.*?)^```$/ms.exec(read("README.md"));
+  const file = join(folder, "readme.mjs");
+  await writeFile(file, shown.replace("unix:/tmp/executord.sock", daemon.url));
+  const { stdout } = await run(process.execPath, [file], { cwd: folder, timeout: 60_000 });
+  assert.equal(stdout, "5\n");
+});
+
 test("worker.js on workerd", async () => {
   await writeFile(join(folder, "worker.js"), exampleAt("worker.js"));
   const { path, remove } = await bundle(`export { default } from ${JSON.stringify(join(folder, "worker.js"))};`, []);

@@ -87,17 +87,16 @@ export function settle(outcome, retain) {
 /** The answer by which data, of an error, is thrown in the program. */
 export const failure = (data) => ({ error: { code: -32000, message: data.message, data } });
 
-// thrown is the answer by which error is: an Error by name, message and code, anything else as it is.
+// thrown is the answer by which error is: an Error by name, message and code, anything else as it is. It never rejects, whatever
+// a tool throws.
 async function thrown(error) {
-  if (error instanceof Error) {
-    const { name, message, code } = error;
-    return failure({ name: String(name), message: String(message), code: typeof code === "string" ? code : undefined });
-  }
   const data = { message: "the tool threw what is no error" };
   try {
+    if (error instanceof Error) {
+      const { name, message, code } = error;
+      return failure({ name: String(name), message: String(message), code: typeof code === "string" ? code : undefined });
+    }
     data.thrown = await encodeTree(error);
-  } catch {
-    // it cannot cross
-  }
+  } catch {} // it cannot be read, or cannot cross
   return failure(data);
 }

@@ -136,8 +136,11 @@ export async function openSession(open, settings, signal) {
 
   function answer(id, made) {
     if (id === undefined) return;
-    const text = messageOf({ id, ...made });
-    link.send(fits(text) ? text : messageOf({ id, ...tooLarge }));
+    let text;
+    try {
+      text = messageOf({ id, ...made });
+    } catch {} // it is longer than a string can be
+    link.send(text && fits(text) ? text : messageOf({ id, ...tooLarge }));
   }
 
   session.opened = await link.connect(signal);

@@ -106,6 +106,19 @@ test("errors of tools keep name, message and code; other thrown values stay what
   assert.match(value[3][1], /a function cannot cross/);
 });
 
+test("whatever a tool throws or gives, its call is answered", async () => {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  const unreadable = (key) => Object.defineProperty(new Error("x"), key, { get() { throw new Error("mine"); } });
+  const thrown = [unreadable("message"), unreadable("name"), unreadable("code"), Object.assign(new Error(), { message: Object.create(null) }), proxy];
+  const { value } = await run("async (count) => { const r = []; for (let i = 0; i <= count; i++) await t.call(i).catch((e) => r.push(`${e}`)); return r; }", {
+    input: thrown.length, limits: { wallMs: 20_000 },
+    // Escaped, the last is longer than a string can be.
+    providers: { t: { call(i) { if (i < thrown.length) throw thrown[i]; return Array(600).fill("\0".repeat(150_000)); } } },
+  });
+  assert.deepEqual(value, [...thrown.map(() => "Error: the tool threw what is no error"), "RangeError: the tool's result is too large"]);
+});
+
 test("a call that is open at the end is called off", async () => {
   let signal;
   let calledOff;

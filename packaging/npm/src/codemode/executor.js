@@ -1,5 +1,6 @@
 // CodemodeExecutor: an executor of the dialect of @cloudflare/codemode over any executor that speaks this package's own.
 
+import { refuse } from "../errors.js";
 import { RemoteExecutor } from "../executor.js";
 import { isArray } from "../values/tags.js";
 import { entriesOf, fromEntries } from "../values/walk.js";
@@ -31,8 +32,8 @@ export class CodemodeExecutor {
     const { executor, timeout = usualTimeoutMs, modules = {}, globalOutbound = null, limits, maxResultChars, ...remote } =
       executorOrOptions?.execute ? { executor: executorOrOptions } : executorOrOptions ?? {};
     const ms = Math.max(1, Math.ceil(timeout));
-    if (!Number.isSafeInteger(ms)) throw new TypeError("timeout is a number of milliseconds");
-    if (maxResultChars !== undefined && !(maxResultChars > 0)) throw new TypeError("maxResultChars is a number of characters");
+    if (!Number.isSafeInteger(ms)) refuse("timeout is a number of milliseconds");
+    if (maxResultChars !== undefined && !(maxResultChars > 0)) refuse("maxResultChars is a number of characters");
     this.#request = {
       form: "module",
       name: "program.js",
@@ -94,6 +95,6 @@ function modulesOf({ "executor.js": _, ...sources }) {
 function outboundOf(outbound) {
   const answer = outbound?.fetch ?? outbound;
   if (answer === null) return undefined;
-  if (typeof answer !== "function") throw new TypeError("globalOutbound is null, a function, or has one named fetch");
+  if (typeof answer !== "function") refuse("globalOutbound is null, a function, or has one named fetch");
   return (request) => answer.call(outbound, request);
 }

@@ -16,6 +16,8 @@ const defaults = {
   maxMessageBytes: 32 << 20,
 };
 
+const tooLong = 2 ** 31; // for a timer: one of so many milliseconds goes off at once
+
 const optionNames = ["url", "token", "tls", "webSocket", "name", ...Object.keys(defaults)];
 
 export class RemoteExecutor {
@@ -31,7 +33,7 @@ export class RemoteExecutor {
     const settings = (this.#settings = { ...defaults, ...given(options) });
     for (const key of Object.keys(settings)) {
       if (!optionNames.includes(key)) throw new ExecutorError("invalid_params", `there is no option ${key}`, { field: key });
-      if (key in defaults && !(settings[key] > 0)) refuse(`option ${key} must be a positive number`);
+      if (key in defaults && !(settings[key] > 0 && settings[key] < tooLong)) refuse(`option ${key} must be a positive number below ${tooLong}`);
     }
     this.#open = transportOf(settings);
   }

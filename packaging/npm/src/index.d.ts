@@ -209,10 +209,11 @@ export interface WebSocketLike {
   addEventListener(type: "close", listener: (event: { code: number; reason: string }) => void): void;
 }
 
+/** All numbers are below 2 ** 31. */
 export interface RemoteExecutorOptions {
   /** unix:/path (Node, Deno and Bun), tcp://host:port, ws://host:port or wss://host:port. */
   url: string;
-  /** Bearer token. Browsers cannot send one. */
+  /** Bearer token, of visible ASCII characters. Browsers cannot send one. */
   token?: string;
   /** Options of node:tls with wss, as { ca }; Node, Deno and Bun. */
   tls?: object;

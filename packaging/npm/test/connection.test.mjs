@@ -322,7 +322,7 @@ test("addresses", () => {
 });
 
 test("options that make no sense are refused", () => {
-  for (const options of [{ keepAliveMs: 0 }, { maxMessageBytes: -1 }, { connectTimeoutMs: "x" }]) assert.throws(() => new RemoteExecutor({ url: "unix:/x", ...options }), TypeError);
+  for (const options of [{ keepAliveMs: 0 }, { maxMessageBytes: -1 }, { connectTimeoutMs: "x" }, { keepAliveMs: Infinity }, { cancelGraceMs: 2 ** 31 }, { token: "secret\n" }]) assert.throws(() => new RemoteExecutor({ url: "unix:/x", ...options }), TypeError);
   assert.throws(() => new RemoteExecutor({ url: "unix:/x", tokens: "x" }), /no option tokens/);
   assert.throws(() => new RemoteExecutor(), TypeError);
 });

@@ -229,7 +229,7 @@ export interface RemoteExecutorOptions {
   maxSessionAgeMs?: number;
   /** How long a cancelled execute waits for its outcome. 10,000 unless given. */
   cancelGraceMs?: number;
-  /** One message to the service; its own may be twice as large. 32 MiB unless given. */
+  /** One message to the service; its own may be twice as large, counting 128 for each frame that continues one. 32 MiB unless given. */
   maxMessageBytes?: number;
 }
 

@@ -99,6 +99,11 @@ for (const [name, end, text] of [
   ["with a key twice", (peer) => peer.sendText('{"jsonrpc":"2.0","id":2,"id":3,"result":{}}'), /no message/],
   ["with a huge message", (peer) => peer.sendText("x".repeat(3 << 20)), /more than/],
   ["with a binary frame", (peer) => peer.frame(0x82, Buffer.from("{}")), /text/],
+  ["with a message in too many pieces", (peer) => {
+    peer.frame(1, Buffer.from("x"));
+    peer.socket.write(Buffer.from([0, 1, 0x78]).toString("latin1").repeat(40_000), "latin1");
+    peer.close(1001, "restarting");
+  }, /more than/],
   ["with text that is no UTF-8", (peer) => peer.frame(0x81, Buffer.from([0xff])), /UTF-8/],
   ["with an extension", (peer) => peer.frame(0xc1, Buffer.from("{}")), /extension/],
   ["with a fragment of nothing", (peer) => peer.frame(0x80, Buffer.from("{}")), /order/],
@@ -114,6 +119,16 @@ for (const [name, end, text] of [
     }, { maxMessageBytes: 1 << 20 });
   });
 }
+
+test("what comes after the end of a connection is not heard", async () => {
+  await withScript(async (peer) => {
+    const { id } = await peer.receive();
+    peer.socket.cork();
+    peer.close(1000, "enough");
+    peer.send({ id, result: outcome(1) });
+    peer.socket.uncork();
+  }, (executor) => fails(executor.execute({ code: "x" }), "internal", /enough/));
+});
 
 test("outcomes that cannot be read are errors", async () => {
   for (const result of [null, {}, { status: "ok" }, { status: "maybe", value: 1 }, { status: "ok", value: { "@no": 1 } }, { status: "error" }]) {
@@ -278,11 +293,11 @@ test("handshakes that are none", async () => {
     ["HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: no\r\nSec-WebSocket-Protocol: executor.v1\r\n\r\n", /does not speak/],
     ["SSH-2.0-OpenSSH\r\n\r\n", /HTTP status/],
     ["x".repeat(20_000), /no end/],
+    [`HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: x${" ".repeat(63_000)}x\r\n\r\n`, /does not speak|no end/],
   ]) {
-    await withScript(async () => {}, (executor, service) => {
-      setTimeout(() => service.close(), 200).unref();
-      return fails(executor.execute({ code: "x" }), "internal", text);
-    }, { service: { head, open: false } });
+    const began = Date.now();
+    await withScript((peer) => void setTimeout(() => peer.socket.destroy(), 100), (executor) => fails(executor.execute({ code: "x" }), "internal", text), { service: { head, open: false } });
+    assert.ok(Date.now() - began < 3000, "it took long to read");
   }
 });
 

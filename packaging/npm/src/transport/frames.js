@@ -2,6 +2,9 @@
 
 export const maxControlBytes = 125;
 
+/** What a fragment of a message costs beside its own bytes, about. */
+const fragmentBytes = 128;
+
 /** One whole frame. mask is four bytes that nobody can guess (section 5.3). */
 export function frame(opcode, payload, mask) {
   const { length } = payload;
@@ -26,7 +29,7 @@ export function fault(code, message) {
 /**
  * Puts frames together from the pieces that arrive, Buffers: read(bytes) calls take(opcode, body) for each whole message, with
  * its bytes, and for each control frame. It throws a fault of the peer, and reads nothing after one. maxMessageBytes bounds one
- * message, of however many frames.
+ * message, and what its fragments cost.
  */
 export function frameReader({ Buffer }, maxMessageBytes, take) {
   const parts = partsOf(maxMessageBytes, (opcode, bodies) => take(opcode, joined(bodies)));
@@ -66,8 +69,8 @@ function* partsOf(maxMessageBytes, take) {
     }
     if (opcode === 2) fault(1003, "messages are text");
     if (opcode > 1 || (opcode === 0) === (fragments.length === 0)) fault(1002, "fragments are out of order");
-    if (length > 0 || fragments.length === 0) fragments.push(body); // there may be any number of empty ones
-    size += length;
+    fragments.push(body);
+    size += length + fragmentBytes;
     if (!final) continue;
     take(1, fragments);
     fragments = [];

@@ -63,7 +63,7 @@ function answered(socket, expected) {
         const told = objectIn(body);
         return (over || told) && reject(refusalOf(status, told));
       }
-      const field = (name) => new RegExp(`^sec-websocket-${name}: *(.*?) *$`, "im").exec(text)?.[1];
+      const field = (name) => new RegExp(`^sec-websocket-${name}:(.*)`, "im").exec(text)?.[1].trim();
       if (field("accept") !== expected || field("protocol") !== subprotocol) return reject(new Error(foreign));
       socket.off("data", read).off("close", ended).pause();
       if (body) socket.unshift(bytes.subarray(-body.length));
@@ -104,6 +104,7 @@ function channelOver(socket, { randomBytes }, buffers, maxMessageBytes) {
     hold: (busy) => (busy ? socket.ref() : socket.unref()),
   };
   const read = frameReader(buffers, maxMessageBytes, (opcode, body) => {
+    if (told) return;
     if (opcode === 1) channel.take?.(textIn(body));
     else if (opcode === 9) write(10, body);
     else if (opcode === 8) {
@@ -120,7 +121,7 @@ function channelOver(socket, { randomBytes }, buffers, maxMessageBytes) {
   };
   socket.on("data", (bytes) => {
     try {
-      read(bytes);
+      told ?? read(bytes); // what comes after the end is neither kept nor heard
     } catch (error) {
       told ??= [error.code ?? 1002, error.message];
       channel.close(...told);

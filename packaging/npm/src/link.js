@@ -4,7 +4,7 @@
 // connection broke.
 
 import { ExecutorError, refusal, refuse } from "./errors.js";
-import { parse } from "./values/json.js";
+import { parse, stringify } from "./values/json.js";
 import { late, onAbort, persist } from "./wait.js";
 
 /** Half of what the service counts on: an acknowledgement after so many messages, or so many characters of them. */
@@ -14,7 +14,7 @@ const ackLength = 16 << 10;
 const protocolVersion = "1";
 
 /** A message of JSON-RPC. */
-export const messageOf = (members) => JSON.stringify({ jsonrpc: "2.0", ...members });
+export const messageOf = (members) => stringify({ jsonrpc: "2.0", ...members });
 
 const noMessage = "the service sent what is no message";
 
@@ -78,7 +78,10 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
       return await new Promise((resolve, reject) => {
         made.gone = (code, reason) => reject(lost(code, reason, code === goingAway));
         const opened = async (text) => attach(made, openedOf(text)); // at once: more may come with it
-        made.take = (text) => resolve(opened(text));
+        made.take = (text) => {
+          made.take = undefined; // there is one answer
+          resolve(opened(text));
+        };
         off = onAbort(signal, () => reject(tooLate));
         if (!signal.aborted) made.send(messageOf({ id: 0, method: "session.open", params }));
       });

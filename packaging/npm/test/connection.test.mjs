@@ -311,6 +311,16 @@ test("what comes in one piece with the answer to the handshake is heard", async 
   }, { service: { open: false, early: `\x81${String.fromCharCode(text.length)}${text}` } });
 });
 
+test("where the first answer refuses the session a second one opens none", async () => {
+  const answers = ["0", "1"].map((protocol) => JSON.stringify({ jsonrpc: "2.0", id: 0, result: { protocol, resume: { token: "t", windowMs: 1000 } } }));
+  let connections = 0;
+  await withScript(async () => connections++, async (executor) => {
+    await fails(executor.execute({ code: "x" }), "unsupported_protocol");
+    await new Promise((resolve) => setTimeout(resolve, 200)); // one that was open would be found silent, and resumed
+    assert.equal(connections, 1);
+  }, { keepAliveMs: 20, service: { open: false, early: answers.map((text) => `\x81${String.fromCharCode(text.length)}${text}`).join("") } });
+});
+
 test("another version of the protocol is refused", async () => {
   await withScript(async (peer) => void (await peer.receive()), (executor) => fails(executor.execute({ code: "x" }), "unsupported_protocol"), { service: { opened: { protocol: "0" } } });
 });

@@ -1,5 +1,7 @@
 // The closed set of error types: ipc/protocol/errors.go in the repository is the list, and a test compares the two.
 
+import { entriesOf, fromEntries } from "./values/walk.js";
+
 // By the first of their JSON-RPC codes, which count down. Those of the first row come of programs that ran. After those with a
 // star the same request may succeed later.
 const taxonomy = [
@@ -40,7 +42,7 @@ export function refuse(why) {
 }
 
 /** The members of object that are not undefined. */
-export const given = (object) => Object.fromEntries(Object.entries(Object(object)).filter(([, value]) => value !== undefined));
+export const given = (object) => fromEntries(entriesOf(Object(object)).filter(([, value]) => value !== undefined));
 
 const textOf = (value, otherwise) => (typeof value === "string" ? value : otherwise);
 

@@ -2,12 +2,13 @@
 // prototype has.
 
 import { refuse } from "./errors.js";
+import { entriesOf, hasOwn } from "./values/walk.js";
 
 const maxPath = 16;
 
 /** The providers of an execute request: a function answers for every name, an object lists its tools. */
 export function wireProviders(providers) {
-  return Object.entries(providers).map(([name, tools]) => {
+  return entriesOf(providers).map(([name, tools]) => {
     const listed = [...paths(tools, [name])];
     return { name, tools: typeof tools === "function" ? "*" : listed };
   });
@@ -18,7 +19,7 @@ function* paths(tools, path) {
   const place = path.join(".");
   if (Object(tools) !== tools) refuse(`${place} is neither a function nor an object of functions`);
   if (path.length > maxPath + 1) refuse(`${place} is nested too deep`);
-  for (const [key, tool] of Object.entries(tools)) {
+  for (const [key, tool] of entriesOf(tools)) {
     if (typeof tool === "function") yield path.length === 1 ? key : [...path.slice(1), key];
     yield* paths(tool, [...path, key]);
   }
@@ -33,4 +34,4 @@ export function toolOf(providers, provider, path, context) {
   return (...args) => tool.apply(context, args);
 }
 
-const own = (object, key) => (Object.hasOwn(Object(object), key) ? object[key] : undefined);
+const own = (object, key) => (hasOwn(Object(object), key) ? object[key] : undefined);

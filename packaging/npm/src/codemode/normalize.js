@@ -2,7 +2,8 @@
 
 import { statementsOf } from "./syntax.js";
 
-const fenced = /^```(?:[jt]sx?|(?:java|type)script)?\s*\n([^]*?)```\s*$/;
+// One line break is looked for: blanks after it do not matter, and to try each takes long where the end is missing.
+const fenced = /^```(?:[jt]sx?|(?:java|type)script)?[^\S\n]*\n([^]*?)```\s*$/;
 
 /**
  * The text of a function without parameters that does what code does. It does not change its own output, unless nothing of it

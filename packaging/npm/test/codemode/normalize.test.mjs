@@ -27,6 +27,13 @@ function sameAsReference(code) {
 
 test("the programs of the corpus become the same text", () => programs.forEach(sameAsReference));
 
+test("a fence without an end is seen to have none in time", () => {
+  for (const code of ["```js \t\r\n\n 1 ```", "```\n\n```", "```ts\u2028\n\n1```\n\n", "```js\n\n```js\n\n1\n```\n```", "```jsx\n 1``` 2", "```js 1```"]) sameAsReference(code);
+  const began = Date.now();
+  assert.match(normalizeCode(`\`\`\`js${"\n".repeat(400_000)}x`), /^async \(\) => {/);
+  assert.ok(Date.now() - began < 5000);
+});
+
 test("code of the repository is divided as acorn divides it", () => {
   const files = ["src", "test", "../../sandbox/runtime/src", "../../sandbox/runtime/analyze"].flatMap((folder) =>
     readdirSync(join(packageRoot, folder), { recursive: true }).filter((name) => /\.m?js$/.test(name)).map((name) => join(packageRoot, folder, name)));

@@ -15,6 +15,8 @@ const usualTimeoutMs = 60_000;
 /** Endings of a program that did not come to an end in its time. What can never settle would wait for that. */
 const timeouts = /^((cpu|wall|total)_timeout|deadlock)$/;
 
+const unknown = "the execution failed";
+
 /** What the dialect does not bound is bounded by the service's maxima. */
 const plenty = 1 << 30;
 const wide = {
@@ -58,7 +60,12 @@ export class CodemodeExecutor {
       return { result: this.#maxResultChars === undefined ? value.value : limitResult(value.value, this.#maxResultChars), logs: linesOf(logs) };
     } catch (error) {
       // A text is a refusal: nothing has been sent.
-      return { result: undefined, error: messageOf(error), ...(typeof error !== "string" && { logs: linesOf(error?.logs ?? []) }) };
+      if (typeof error === "string") return { result: undefined, error };
+      try {
+        return { result: undefined, error: messageOf(error), logs: linesOf(error?.logs ?? []) };
+      } catch {
+        return { result: undefined, error: unknown, logs: [] }; // it cannot be read
+      }
     }
   }
 
@@ -76,7 +83,7 @@ function recordOf(fns) {
 function messageOf(error) {
   const { type } = error ?? {};
   if (timeouts.test(type)) return "Execution timed out";
-  const message = String(error?.message ?? error) || "the execution failed";
+  const message = String(error?.message ?? error) || unknown;
   if (type === "syntax") return `SyntaxError: ${message}`;
   // The program's value is in an object of the harness.
   return type === "result_unserializable" ? message.replace("(at result.value", "(at result") : message;

@@ -2,7 +2,7 @@
 
 import { stringify } from "../values/json.js";
 import { isArray } from "../values/tags.js";
-import { entriesOf, fromEntries } from "../values/walk.js";
+import { keysOf, members, put } from "../values/walk.js";
 
 const usualChars = 24_000;
 const mark = "--- TRUNCATED ---";
@@ -32,10 +32,10 @@ export function limitResult(value, maxChars = usualChars) {
 function cut(data, most) {
   if (typeof data === "string") return data.length <= most ? data : `${data.slice(0, most)} ${mark} ${data.length - most} more characters`;
   if (data === null || typeof data !== "object") return data;
-  const entries = entriesOf(data);
-  const kept = entries.splice(0, Math.max(1, Math.floor(most / charsPerItem))).map(([key, item]) => [key, cut(item, most)]);
-  const left = entries.length; // and not kept
   const isList = isArray(data);
-  if (left > 0) kept.push([mark, isList ? `${mark} ${left} more items` : cut(entries.map(([key]) => key).join(", "), most)]);
-  return isList ? kept.map(([, item]) => item) : fromEntries(kept);
+  const keys = keysOf(data);
+  const left = keys.splice(Math.max(1, Math.floor(most / charsPerItem)));
+  const kept = members(isList ? [] : {}, data, (item) => cut(item, most), keys);
+  if (left.length > 0) put(kept, isList ? keys.length : mark, isList ? `${mark} ${left.length} more items` : cut(left.join(", "), most));
+  return kept;
 }

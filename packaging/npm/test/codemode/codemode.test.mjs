@@ -55,8 +55,9 @@ test("V11: it never rejects, and no failure is a success", async () => {
   const nowhere = new CodemodeExecutor({ url: "unix:/nowhere/at/all" });
   assert.match((await nowhere.execute("1", [])).error, /cannot connect/);
   await nowhere.close();
-  for (const failure of [new ExecutorError("worker_crashed", "the worker died"), new ExecutorError("overloaded", ""), new TypeError("")]) {
-    const result = await new CodemodeExecutor(recorder(failure)).execute("1", []);
+  for (const failure of [new ExecutorError("worker_crashed", "the worker died"), new ExecutorError("overloaded", ""), new TypeError(""), new ExecutorError("exception", "x", { logs: [null] }),
+    Object.create(null), { get message() { throw null; } }, { message: Object.create(null) }]) {
+    const result = await new CodemodeExecutor({ execute: () => Promise.reject(failure) }).execute("1", []);
     assert.ok(result.error && result.result === undefined);
     assert.deepEqual(result.logs, []);
   }
@@ -245,7 +246,7 @@ test("however little room there is, a result fits it", () => {
     text: "x".repeat(100), escapes: escapes.repeat(100), one: escapes, pairs: "😀".repeat(50), numbers: Array.from({ length: 100 }, (_, i) => i),
     texts: Array(20).fill(escapes), keys: Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`${escapes}${i}`, i])),
     deep: [[[[{ a: { b: ["deep".repeat(40)] } }]]]], number: -1.2345678901234567e-300, none: null, flag: true, date: new Date(0), shadow: { toJSON: () => escapes.repeat(9) },
-    nested: JSON.parse('['.repeat(500) + ']'.repeat(500)), mixed: [null, true, { k: [1, "two", { three: "3".repeat(99) }] }, []],
+    nested: JSON.parse('['.repeat(2000) + ']'.repeat(2000)), mixed: [null, true, { k: [1, "two", { three: "3".repeat(99) }] }, []],
   };
   for (const [name, value] of Object.entries(shapes)) {
     const whole = JSON.stringify(value);

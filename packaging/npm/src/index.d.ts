@@ -213,7 +213,7 @@ export interface WebSocketLike {
 export interface RemoteExecutorOptions {
   /** unix:/path (Node, Deno and Bun), tcp://host:port, ws://host:port or wss://host:port. */
   url: string;
-  /** Bearer token, of visible ASCII characters. Browsers cannot send one. */
+  /** Bearer token, of printable ASCII characters. Browsers cannot send one. */
   token?: string;
   /** Options of node:tls with wss, as { ca }; Node, Deno and Bun. */
   tls?: object;

@@ -19,7 +19,7 @@ const inWorkerd = globalThis.navigator?.userAgent === "Cloudflare-Workers";
 export function transportOf({ url, token, tls, webSocket, maxMessageBytes }) {
   const address = parseAddress(url);
   const secret = token !== undefined && { Authorization: `Bearer ${token}` };
-  if (/[^!-~]/.test(token)) refuse("a token has visible ASCII characters only");
+  if (/[^ -~]/.test(token)) refuse("a token has printable ASCII characters only");
   const own = !webSocket;
   if (own && !inWorkerd && streams) return (signal) => openStream(address, secret, tls, 2 * maxMessageBytes, signal);
   if (address.path) refuse("a unix socket needs Node, Deno or Bun, and no webSocket of your own");

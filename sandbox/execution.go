@@ -27,7 +27,8 @@ type execution struct {
 	request worker.Execute
 	iso     *v8.Isolate
 	send    func(worker.Message) error
-	flush   func() // waits until what was sent has left
+	gather  func(worker.Message) error // send for what comes many at a time: it leaves before the loop waits, if not at once
+	flush   func()                     // waits until what was sent has left
 	program *entry.Program
 	modules *graph
 	erased  map[string]*erased // what was TypeScript, by file

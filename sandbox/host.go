@@ -35,7 +35,7 @@ func (e *execution) ToolCall(id uint64, provider string, path []string, args []b
 		return true
 	}
 	e.inFlight++
-	return e.send(call) == nil
+	return e.gather(call) == nil
 }
 
 // nextTurn follows the answer to a tool call: one that waits may be made.
@@ -47,7 +47,7 @@ func (e *execution) nextTurn(t *task) {
 	call := t.turns[0]
 	t.turns[0] = worker.ToolCall{}
 	t.turns = t.turns[1:]
-	_ = e.send(call)
+	_ = e.gather(call)
 }
 
 // reach notes that the program ran into a limit that does not end it.

@@ -76,6 +76,7 @@ func drained(fd int) {
 // wait blocks the loop until messages were heard, it was stopped, or the time until came (zero: never). heard is asked
 // before it blocks, in case a message came while somebody else listened.
 func (l *lookout) wait(until time.Time, heard func() bool) {
+	l.conn.Push()
 	l.turn.Add(1)
 	if !l.ears.TryLock() {
 		l.wanted.Store(true)
@@ -159,6 +160,7 @@ func (l *lookout) watch() {
 
 // tick is what the second thread does when its clock is due. seen is the turn of the last time.
 func (l *lookout) tick(listening bool, seen uint64) (bool, uint64) {
+	l.conn.Push() // of a program that goes on
 	next := l.look()
 	turn := l.turn.Load()
 	switch {

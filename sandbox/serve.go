@@ -137,7 +137,7 @@ func (s *server) execute(request worker.Execute, cancel *worker.Cancel) {
 	iso := s.spare
 	s.spare = nil
 	e := &execution{
-		services: s.services.begin(), request: request, iso: iso, send: s.conn.Send, flush: func() { _ = s.conn.Flush() }, modules: newGraph(request.Name, request.Modules), timers: newTimers(),
+		services: s.services.begin(), request: request, iso: iso, send: s.conn.Send, gather: s.conn.Gather, flush: func() { _ = s.conn.Flush() }, modules: newGraph(request.Name, request.Modules), timers: newTimers(),
 		pending: map[uint64]pending{}, listen: s.lookout.wait,
 	}
 	own := s.newTask(e, request.ID, request.Limits)

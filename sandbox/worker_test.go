@@ -418,6 +418,20 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestCallsOfABusyProgramLeave: those after the first are gathered, but not for as long as the program pleases.
+func TestCallsOfABusyProgramLeave(t *testing.T) {
+	p := ready(t, testbin.Worker(t))
+	e := p.run(job{code: "tools.first(); tools.second(); tools.third(); for(;;);", answer: func(c worker.ToolCall) (worker.ToolResult, bool) {
+		if c.Path[0] == "third" {
+			p.conn.Send(worker.Cancel{ID: c.ID, Reason: "all calls came"})
+		}
+		return worker.ToolResult{}, false
+	}})
+	if e.calls != 3 || e.err == nil || e.err.Type != protocol.Cancelled {
+		t.Fatalf("%d calls, got %s, %v", e.calls, e.value, e.err)
+	}
+}
+
 // TestCancelThatComesWithItsExecution: the two are read at once.
 func TestCancelThatComesWithItsExecution(t *testing.T) {
 	p := ready(t, testbin.Worker(t))
@@ -463,7 +477,7 @@ func TestWhatTheEngineCannotStopEndsTheProcess(t *testing.T) {
 	}
 }
 
-// TestLinesBeforeSuddenDeathAreKept: what was printed leaves before the last word does.
+// TestLinesBeforeSuddenDeathAreKept: what was printed leaves before the last word does, and so do calls.
 func TestLinesBeforeSuddenDeathAreKept(t *testing.T) {
 	for name, death := range map[string]string{
 		"the engine's memory":     "'x'.padStart(5e8, 'ab').charCodeAt(3)",
@@ -471,12 +485,15 @@ func TestLinesBeforeSuddenDeathAreKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := ready(t, testbin.Worker(t))
-			e := p.run(job{code: "for (let i = 0; i < 900; i++) console.log('line ' + i); " + death})
+			e := p.run(job{code: "for (let i = 0; i < 900; i++) console.log('line ' + i); tools.a(); tools.b(); tools.c(); " + death})
 			if e.last == nil || e.last.Type != string(protocol.MemoryLimit) || e.last.ID != 1 {
 				t.Fatalf("got %.100s, %v, last word %+v, stderr %s", e.value, e.err, e.last, p.stderr.String())
 			}
 			if len(e.logs) != 900 || e.logs[899] != "log line 899" {
 				t.Errorf("%d lines of 900", len(e.logs))
+			}
+			if e.calls != 3 {
+				t.Errorf("%d calls of 3", e.calls)
 			}
 		})
 	}

@@ -30,6 +30,8 @@ const (
 	keepBytes = 256 << 10
 	// burst is how soon after a sender's own write another message is left to the writer, which gathers what comes.
 	burst = 20 * time.Microsecond
+	// gatherBytes is how much Gather lets wait.
+	gatherBytes = 16 << 10
 )
 
 // Errors of Send.
@@ -55,7 +57,7 @@ type Options struct {
 	Unwritten func(waiting bool)
 }
 
-// Conn is one end of a worker's channel. Send, TrySend, Flush, RaiseMaxReceive, SetReadDeadline and Close may be called
+// Conn is one end of a worker's channel. Send, TrySend, Gather, Push, Flush, RaiseMaxReceive, SetReadDeadline and Close may be called
 // by any goroutine, Receive by one at a time. What the socket does not take at once is written by a goroutine of the Conn's
 // own; Close waits for it.
 type Conn struct {
@@ -73,6 +75,7 @@ type Conn struct {
 	spare   []byte    // the next queue
 	writing bool      // somebody has frames that the queue no longer has
 	wrote   time.Time // when a sender last wrote
+	gathers bool      // a message of Gather has left since the last Push
 	waiting bool      // what Unwritten heard last
 	err     error     // why nothing can be sent any more
 }
@@ -119,12 +122,26 @@ func (noLock) Unlock() {}
 // returns, to save a copy. When too much waits Send blocks until the writer took it. It fails with ErrTooLarge (the
 // channel stays usable), or with the reason why the channel no longer sends. Nil does not mean that the message
 // arrived, nor even that it was written.
-func (c *Conn) Send(m Message) error { return c.send(m, true) }
+func (c *Conn) Send(m Message) error { return c.send(m, true, false) }
 
 // TrySend is Send that fails with ErrQueueFull where Send would block.
-func (c *Conn) TrySend(m Message) error { return c.send(m, false) }
+func (c *Conn) TrySend(m Message) error { return c.send(m, false, false) }
 
-func (c *Conn) send(m Message, wait bool) error {
+// Gather is Send for messages that come many at a time, from a sender that calls Push before it waits for anything: the
+// first after a Push leaves at once, those after it with the next Push, or with what is sent otherwise.
+func (c *Conn) Gather(m Message) error { return c.send(m, true, true) }
+
+// Push writes what Gather let wait, without blocking.
+func (c *Conn) Push() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gathers = false
+	if len(c.queue) > 0 && !c.writing && c.once != nil && c.err == nil {
+		c.writeNow()
+	}
+}
+
+func (c *Conn) send(m Message, wait, gather bool) error {
 	if m.kind().sender() != c.opts.Side {
 		return fmt.Errorf("cannot send %T: it does not come from the %s", m, c.opts.Side)
 	}
@@ -150,9 +167,12 @@ func (c *Conn) send(m Message, wait bool) error {
 	}
 	c.queue = frames
 	c.tell()
-	if _, many := m.(Log); many || c.writing || c.once == nil || !c.alone() {
+	_, many := m.(Log)
+	switch {
+	case many || c.writing || c.once == nil || !gather && !c.alone():
 		c.work.Signal()
-	} else {
+	case !gather || !c.gathers || len(c.queue) > gatherBytes:
+		c.gathers = c.gathers || gather
 		c.writeNow()
 	}
 	return nil
@@ -256,6 +276,7 @@ func (c *Conn) tryWrite(frames []byte) (int, error) {
 func (c *Conn) Flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.work.Signal()
 	for c.err == nil && (len(c.queue) > 0 || c.writing) {
 		c.room.Wait()
 	}

@@ -140,6 +140,79 @@ func TestConnWritesPendingFramesAtOnce(t *testing.T) {
 	}
 }
 
+// TestGather: the first message leaves at once, the others together, in order, with the next Push, Send or Flush, or when
+// they are many.
+func TestGather(t *testing.T) {
+	many := gatherBytes/len(appendCall(t)) + 2
+	for name, c := range map[string]struct {
+		later int // messages after the first
+		leave func(*Conn) error
+		sent  int // messages in all
+	}{
+		"push":  {3, func(c *Conn) error { c.Push(); return nil }, 4},
+		"flush": {3, (*Conn).Flush, 4},
+		"send":  {3, func(c *Conn) error { time.Sleep(2 * burst); return c.Send(call) }, 5},
+		"many":  {many, func(*Conn) error { return nil }, many},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := socketpair(t)
+			parent, child := open(t, a, Options{Side: Parent}), open(t, b, Options{Side: Worker})
+			next := func(n int) {
+				t.Helper()
+				for range n {
+					if m, err := parent.Receive(); err != nil || !equal(m, call) {
+						t.Fatalf("got %+v, %v", m, err)
+					}
+				}
+			}
+			for round := range 3 {
+				if err := child.Gather(call); err != nil {
+					t.Fatal(err)
+				}
+				next(1)
+				for range c.later {
+					if err := child.Gather(call); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if name != "many" && (parent.r.Buffered() > 0 || readable(t, a)) {
+					t.Fatalf("round %d: something left before it was to", round)
+				}
+				if err := c.leave(child); err != nil {
+					t.Fatal(err)
+				}
+				next(c.sent - 1)
+				child.Push()
+				if name == "many" {
+					next(c.later + 1 - c.sent)
+				}
+			}
+		})
+	}
+}
+
+// appendCall is the frame of a call.
+func appendCall(t *testing.T) []byte {
+	t.Helper()
+	frame, _ := appendFrame(nil, call, true)
+	return frame
+}
+
+// readable tells whether bytes wait in a socket.
+func readable(t *testing.T, nc net.Conn) (is bool) {
+	t.Helper()
+	raw, err := nc.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = raw.Control(func(fd uintptr) {
+		var one [1]byte
+		n, _, _ := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		is = n > 0
+	})
+	return is
+}
+
 func TestSendBlocksWhenFull(t *testing.T) {
 	_, b := socketpair(t)
 	held := count(b)

@@ -5,7 +5,7 @@
 
 import { ExecutorError, refusal, refuse } from "./errors.js";
 import { parse, stringify } from "./values/json.js";
-import { late, onAbort, persist } from "./wait.js";
+import { late, onAbort, pauseMs, persist } from "./wait.js";
 
 /** Half of what the service counts on: an acknowledgement after so many messages, or so many characters of them. */
 const ackMessages = 32;
@@ -39,6 +39,7 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
   let unsaid = 0; // messages received since the last acknowledgement
   let length = 0; // and the characters of them
   let silence = 0; // ticks of timer since something came
+  let fruitless = 0; // connections that broke since a message came
   let silent; // a channel that was given up
   let timer;
   let busy = true;
@@ -138,6 +139,7 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
       deafen(channel).close(badMessage, noMessage);
       return broken(badMessage, noMessage);
     }
+    fruitless = 0;
     count(text);
     onMessage(message);
   }
@@ -163,7 +165,10 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
     channel = undefined;
     const over = closing.signal.aborted || (draining && code === goingAway);
     if (!resume || over || !unmeant.includes(code)) return end(code, reason);
-    persist(connect, resume.windowMs, closing.signal, ({ retryable }) => retryable !== false && !ended).catch(() => end(code, reason));
+    const again = () => persist(connect, resume.windowMs, closing.signal, ({ retryable }) => retryable !== false && !ended).catch(() => end(code, reason));
+    // What breaks each connection at once, as a message that is too large for a proxy, is not tried without a pause.
+    setTimeout(again, fruitless && pauseMs(fruitless));
+    fruitless++;
   }
 
   function end(code, reason) {

@@ -3,6 +3,9 @@ import { ExecutorError } from "./errors.js";
 const firstMs = 100;
 const longestMs = 5000;
 
+/** How long to pause before an attempt that is not the first: each time up to twice as long, at random. */
+export const pauseMs = (attempt) => Math.random() * Math.min(firstMs * 2 ** attempt, longestMs);
+
 /** Why what did not come in its time was given up. */
 export const late = "it takes too long";
 
@@ -46,8 +49,7 @@ export async function persist(run, ms, signal, again) {
       } catch (error) {
         const least = error.retryAfterMs ?? 0;
         if (!again(error) || over.signal.aborted || Date.now() + least >= until) throw error;
-        // Each time up to twice as long, at random.
-        const pause = Math.max(least, Math.random() * Math.min(firstMs * 2 ** attempt, longestMs));
+        const pause = Math.max(least, pauseMs(attempt));
         let waiting;
         await new Promise((resolve) => {
           wake = resolve;

@@ -287,6 +287,19 @@ test("an acknowledgement of what was not sent ends the session", async () => {
   }, (executor) => fails(executor.execute({ code: "x" }), "internal", /no message/), { service: { opened: { session: "s", protocol: "1", server: { name: "script" }, resume: { token: "t", windowMs: 1000 } } } });
 });
 
+test("a session whose connections all break at once is resumed with pauses", async () => {
+  let connections = 0;
+  const resume = { token: "t", windowMs: 1000 };
+  await withScript(async (peer) => {
+    connections++;
+    await peer.receive();
+    peer.socket.destroy();
+  }, async (executor) => {
+    await fails(executor.execute({ code: "x", signal: AbortSignal.timeout(1000) }), "cancelled");
+    assert.ok(connections > 1 && connections < 50, `${connections} connections in a second`);
+  }, { cancelGraceMs: 1, service: { opened: { session: "s", protocol: "1", server: { name: "script" }, resume } } });
+});
+
 test("handshakes that are none", async () => {
   for (const [head, text] of [
     ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", /HTTP status 200/],

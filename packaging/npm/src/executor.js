@@ -6,6 +6,7 @@ import { executeParams, invokeParams, settle } from "./execution.js";
 import { invokeHeld, retain } from "./handles.js";
 import { openSession } from "./session.js";
 import { transportOf } from "./transport/index.js";
+import { keysOf } from "./values/walk.js";
 import { cancelled, persist, unless } from "./wait.js";
 
 const defaults = {
@@ -18,7 +19,7 @@ const defaults = {
 
 const tooLong = 2 ** 31; // for a timer: one of so many milliseconds goes off at once
 
-const optionNames = ["url", "token", "tls", "webSocket", "name", ...Object.keys(defaults)];
+const optionNames = ["url", "token", "tls", "webSocket", "name", ...keysOf(defaults)];
 
 export class RemoteExecutor {
   #settings;
@@ -31,7 +32,7 @@ export class RemoteExecutor {
 
   constructor(options) {
     const settings = (this.#settings = { ...defaults, ...given(options) });
-    for (const key of Object.keys(settings)) {
+    for (const key of keysOf(settings)) {
       if (!optionNames.includes(key)) throw new ExecutorError("invalid_params", `there is no option ${key}`, { field: key });
       if (key in defaults && !(settings[key] > 0 && settings[key] < tooLong)) refuse(`option ${key} must be a positive number below ${tooLong}`);
     }

@@ -1,4 +1,5 @@
 import { refuse } from "../errors.js";
+import { stringify } from "../values/json.js";
 
 const sessionPath = "/v1/session";
 const remote = /^(tcp:\/\/[^/?#@]+:\d+\/?|wss?:\/\/[^/?#@]+(\/[^?#]*)?)$/;
@@ -12,7 +13,7 @@ export function parseAddress(given) {
   const path = text.startsWith("unix:") ? text.slice(5).replace(/^\/\//, "") : undefined;
   const plain = path === undefined ? text.replace(/^tcp/, "ws") : "ws://localhost";
   if (path === undefined ? !remote.test(text) || !URL.canParse(plain) : path[0] !== "/") {
-    refuse(`cannot use address ${JSON.stringify(text)}: it must be unix:/path, tcp://host:port, ws://host or wss://host`);
+    refuse(`cannot use address ${stringify(text)}: it must be unix:/path, tcp://host:port, ws://host or wss://host`);
   }
   const url = new URL(plain);
   const base = url.pathname.replace(/\/$/, "");

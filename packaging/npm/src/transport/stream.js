@@ -1,6 +1,7 @@
 // A WebSocket (RFC 6455) over a socket of Node's, which Deno and Bun have too: it reaches unix sockets, sends a token, and
 // shows why a handshake was refused, none of which the WebSocket of those runtimes does. It offers no extension.
 
+import { entriesOf } from "../values/walk.js";
 import { late, onAbort } from "../wait.js";
 import { fault, frame, frameReader, maxControlBytes } from "./frames.js";
 import { foreign, refusalOf, subprotocol, unreachable, upgrading } from "./handshake.js";
@@ -33,7 +34,7 @@ export async function openStream(address, secret, tls, maxMessageBytes, signal) 
   try {
     const key = crypto.randomBytes(16).toString("base64");
     const fields = { Host: url.host, ...upgrading, Connection: "Upgrade", "Sec-WebSocket-Key": key, "Sec-WebSocket-Version": 13, ...secret };
-    socket.write([`GET ${url.pathname} HTTP/1.1`, ...Object.entries(fields).map((field) => field.join(": ")), "", ""].join("\r\n"));
+    socket.write([`GET ${url.pathname} HTTP/1.1`, ...entriesOf(fields).map((field) => field.join(": ")), "", ""].join("\r\n"));
     await answered(socket, crypto.createHash("sha1").update(key + accepted).digest("base64"));
     return channelOver(socket, crypto, buffers, maxMessageBytes);
   } catch (error) {

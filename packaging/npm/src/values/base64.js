@@ -1,5 +1,7 @@
 // Bytes, and base64 (RFC 4648, section 4, with padding) by the fastest way that the runtime has.
 
+import { refuse } from "../errors.js";
+
 const { Buffer } = globalThis;
 const chunk = 0x2000;
 
@@ -26,7 +28,7 @@ export function fromBase64(text) {
   const { length } = bytes;
   // Readers pass over what is no letter, and over stray bits in the last one: one text for each value.
   const tail = toBase64(bytes.subarray(length - (length % 3 || 3)));
-  if (text.length !== Math.ceil(length / 3) * 4 || !text.endsWith(tail) || text.includes("-") || text.includes("_")) throw new TypeError("it is no base64");
+  if (text.length !== Math.ceil(length / 3) * 4 || !text.endsWith(tail) || text.includes("-") || text.includes("_")) refuse("it is no base64");
   return bytes;
 }
 

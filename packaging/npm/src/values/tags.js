@@ -1,5 +1,6 @@
 // The tags of the codec, with both directions of each: ipc/protocol/codec.go says what stands for what.
 
+import { refuse } from "../errors.js";
 import { fromBase64, stringOf, toBase64 } from "./base64.js";
 import { define, hasOwn, keysOf, members, put } from "./walk.js";
 
@@ -180,7 +181,7 @@ function tagOfMembers(kind, make, required, options) {
     const found = {};
     for (const key of keysOf({ ...required, ...body })) {
       const value = key in all ? (special[key]?.[1] ?? ifAlike)(body[key], all[key]) : undefined;
-      if (value === undefined) throw new TypeError(`its ${key.slice(0, 80)} is missing, unknown or of another kind`);
+      if (value === undefined) refuse(`its ${key.slice(0, 80)} is missing, unknown or of another kind`);
       found[key] = value;
     }
     return make(found, more);

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/executord/executord/ipc/worker"
 	"github.com/executord/executord/sandbox/v8"
 )
@@ -57,6 +59,7 @@ func (r *renewal) look() (leave bool, next time.Duration) {
 // renew disposes of a used isolate and restores the next, after the answer has left. An isolate that was terminated or
 // ran out of memory is no different: it is gone either way.
 func (s *server) renew(used *v8.Isolate) {
+	giveWay()
 	s.renewal.start()
 	s.lookout.arm(tick)
 	s.memory.lift()
@@ -78,6 +81,10 @@ func (s *server) renew(used *v8.Isolate) {
 		s.exit(worker.ExitFatal)
 	}
 }
+
+// giveWay lets another thread have this processor first. A message wakes its reader on the processor of whoever wrote it, as
+// the kernel takes that thread to be about to wait: without this the answer is read when the next isolate is restored.
+func giveWay() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // lookAtRenewal ends the process, once the result has left, where a new one will be ready sooner.
 func (s *server) lookAtRenewal() time.Duration {

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/executord/executord/ipc/executor"
 	"github.com/executord/executord/ipc/protocol"
@@ -22,6 +23,7 @@ type execution struct {
 	// lost counts the streamed lines that found no room since the last one that did. Of the Executor's callback, then of
 	// the execution's goroutine.
 	lost protocol.Truncated
+	told *time.Timer // has the news that it runs written; likewise
 
 	open    map[uint64]*call  // tool calls and fetches without an answer, by request id; guarded by session.mu
 	program uint64            // a hash of the method and its params
@@ -262,11 +264,21 @@ func (r *execution) host(logs protocol.LogOptions) executor.Request {
 	return req
 }
 
+// runningWithin is how long the news that an execution runs may wait for a message that it can leave with.
+const runningWithin = 20 * time.Millisecond
+
 // onState tells the host of progress. It is left out when the host does not read.
 func (r *execution) onState(s protocol.State) {
 	s.Execution = r.id
-	if params, err := protocol.EncodeParams(s); err == nil {
-		r.session.out.TrySend(protocol.AppendNotification(nil, protocol.MethodExecutionState, params))
+	params, err := protocol.EncodeParams(s)
+	if err != nil {
+		return
+	}
+	text := protocol.AppendNotification(nil, protocol.MethodExecutionState, params)
+	if s.State != protocol.StateRunning {
+		r.session.out.TrySend(text)
+	} else if r.session.out.TryQueue(text) && r.told == nil {
+		r.told = time.AfterFunc(runningWithin, r.session.out.Hurry)
 	}
 }
 
@@ -296,6 +308,9 @@ func (r *execution) settle() {
 	r.order.Lock()
 	r.settled = true
 	r.order.Unlock()
+	if r.told != nil {
+		r.told.Stop()
+	}
 	if r.lost.Lines > 0 {
 		r.session.send(r.lostLines(0))
 	}

@@ -458,6 +458,21 @@ func TestNoToolCallAfterTheOutcome(t *testing.T) {
 	h.want(`"id":"end"`)
 }
 
+// TestRunningIsToldWhileNothingElseIs: the news waits for other messages, but not for ever.
+func TestRunningIsToldWhileNothingElseIs(t *testing.T) {
+	heard := make(chan struct{})
+	exec := script{"long": func(_ context.Context, r executor.Request) (*protocol.Outcome, error) {
+		r.OnState(protocol.State{State: protocol.StateRunning})
+		<-heard
+		return returned(protocol.Value("1")), nil
+	}}
+	h := serve(t, exec, Config{}).open(t)
+	h.execute("a", "long", "")
+	h.want(`"execution":"a","state":"running"`)
+	close(heard)
+	h.want(`"id":"a","result"`)
+}
+
 func TestStatesAndLogs(t *testing.T) {
 	exec := script{"talk": func(_ context.Context, r executor.Request) (*protocol.Outcome, error) {
 		r.OnState(protocol.State{State: protocol.StateQueued, Position: 2})

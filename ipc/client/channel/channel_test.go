@@ -476,17 +476,50 @@ func TestW9CloseStatus(t *testing.T) {
 	})
 }
 
+// TestQueuedMessagesWait: they leave, in order, with the next message, when they are hurried, and when the end comes.
+func TestQueuedMessagesWait(t *testing.T) {
+	for name, leave := range map[string]func(*Conn) error{
+		"a message": func(c *Conn) error { return c.Send(t.Context(), []byte("3")) },
+		"hurried":   func(c *Conn) error { c.Outbox().Hurry(); return nil },
+		"the end":   func(c *Conn) error { c.Close(CloseNormal, ""); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, c := pair(t, Config{}, Config{})
+			for _, text := range []string{"1", "2"} {
+				if !s.Outbox().TryQueue([]byte(text)) {
+					t.Fatal("no room")
+				}
+			}
+			if s.Outbox().empty() {
+				t.Error("they left at once")
+			}
+			if err := leave(s); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"1", "2"}
+			if name == "a message" {
+				want = append(want, "3")
+			}
+			for _, text := range want {
+				if got, err := c.Receive(); err != nil || string(got) != text {
+					t.Fatalf("got %q, %v, want %s", got, err, text)
+				}
+			}
+		})
+	}
+}
+
 func TestSendWaitsForRoomAndHeedsItsContext(t *testing.T) {
 	o, c := looseOutbox(10)
-	if w, ok := o.push(message{make([]byte, 100)}, true); w != nil || !ok {
+	if w, ok := o.push(message{make([]byte, 100)}, true, true); w != nil || !ok {
 		t.Fatal("a message over the bound does not fit an empty outbox")
 	}
-	second, ok := o.push(message{[]byte("2")}, true)
+	second, ok := o.push(message{[]byte("2")}, true, true)
 	if second == nil || !ok {
 		t.Fatal("a full outbox took a message")
 	}
-	third, _ := o.push(message{[]byte("3")}, true)
-	if _, ok := o.push(message{[]byte("4")}, false); ok {
+	third, _ := o.push(message{[]byte("3")}, true, true)
+	if _, ok := o.push(message{[]byte("4")}, false, true); ok {
 		t.Fatal("TrySend overtook a waiter")
 	}
 	if !o.leave(second) {
@@ -684,8 +717,8 @@ func TestTrySendNeverWaits(t *testing.T) {
 // TestSendHearsOfTheEnd: a message that waited for room and was dropped with the queue was not sent.
 func TestSendHearsOfTheEnd(t *testing.T) {
 	o, _ := looseOutbox(10)
-	o.push(message{make([]byte, 100)}, true)
-	w, _ := o.push(message{[]byte("2")}, true)
+	o.push(message{make([]byte, 100)}, true, true)
+	w, _ := o.push(message{[]byte("2")}, true, true)
 	o.Close()
 	<-w.settled
 	if !w.refused || o.leave(w) {

@@ -65,7 +65,7 @@ func newOutbox(bound int64, owner *Conn) *Outbox { return &Outbox{bound: bound, 
 // Send queues one message, in one part or several, and takes it over. It blocks while there is no room and fails with
 // ErrClosed or the context's error; the message is not sent then.
 func (o *Outbox) Send(ctx context.Context, msg ...[]byte) error {
-	w, ok := o.push(msg, true)
+	w, ok := o.push(msg, true, true)
 	if !ok {
 		return ErrClosed
 	}
@@ -87,8 +87,24 @@ func (o *Outbox) Send(ctx context.Context, msg ...[]byte) error {
 
 // TrySend is Send for messages that may be left out: it reports false instead of waiting.
 func (o *Outbox) TrySend(msg ...[]byte) bool {
-	_, ok := o.push(msg, false)
+	_, ok := o.push(msg, false, true)
 	return ok
+}
+
+// TryQueue is TrySend for a message that does not hurry: it leaves with what is sent next, or by Hurry.
+func (o *Outbox) TryQueue(msg ...[]byte) bool {
+	_, ok := o.push(msg, false, false)
+	return ok
+}
+
+// Hurry has what was queued written.
+func (o *Outbox) Hurry() {
+	o.mu.Lock()
+	c, any := o.owner, o.next < len(o.msgs)
+	o.mu.Unlock()
+	if any {
+		c.sendNow()
+	}
 }
 
 // Begin queues a last message that is not numbered, if one is given, and has those that follow numbered and kept.
@@ -203,8 +219,9 @@ func (o *Outbox) Close() {
 	o.tell()
 }
 
-// push queues msg and has it written, or returns a waiter when there is no room yet. ok is false when the outbox is shut.
-func (o *Outbox) push(msg message, wait bool) (w *waiter, ok bool) {
+// push queues msg and has it written now, or returns a waiter when there is no room yet. ok is false when the outbox is
+// shut.
+func (o *Outbox) push(msg message, wait, now bool) (w *waiter, ok bool) {
 	o.mu.Lock()
 	c := o.owner
 	switch {
@@ -221,7 +238,7 @@ func (o *Outbox) push(msg message, wait bool) (w *waiter, ok bool) {
 	}
 	large := o.kept-o.told >= watchStep
 	o.mu.Unlock()
-	if ok && w == nil {
+	if ok && w == nil && now {
 		c.sendNow()
 	}
 	if large {
@@ -256,11 +273,11 @@ func (o *Outbox) leave(w *waiter) bool {
 	return false
 }
 
-// popOnly takes a message that is the only one, and no larger than most.
-func (o *Outbox) popOnly(c *Conn, most int) (msg message, ok bool) {
+// popSmall takes the oldest message if it is no larger than most.
+func (o *Outbox) popSmall(c *Conn, most int) (msg message, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.owner != c || len(o.msgs)-o.next != 1 || o.msgs[o.next].size() > most {
+	if o.owner != c || o.next == len(o.msgs) || o.msgs[o.next].size() > most {
 		return nil, false
 	}
 	return o.take(), true

@@ -145,7 +145,7 @@ func TestMoveToLetsWaitersIn(t *testing.T) {
 	if !ok {
 		t.Fatal("the first message is not there")
 	}
-	w, ok := o.push(message{[]byte("next")}, true)
+	w, ok := o.push(message{[]byte("next")}, true, true)
 	if w == nil || !ok {
 		t.Fatal("the next message does not wait for room")
 	}

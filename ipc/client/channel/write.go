@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// inlineBytes is the largest message that its sender writes itself.
+	// inlineBytes is how much a sender writes itself.
 	inlineBytes = 8 << 10
 	// burst is how soon after a sender's own write another message is left to the writer, which gathers what comes.
 	burst = 20 * time.Microsecond
 )
 
-// sendNow writes the message that was just queued on the caller's goroutine, if it is small and alone and the socket
-// takes it at once: waking the writer would cost more. A note goes along. All else is the writer's.
+// sendNow writes what is queued on the caller's goroutine, if it is little and the socket takes it at once: waking the
+// writer would cost more. A note goes along. All else is the writer's.
 func (c *Conn) sendNow() {
 	if c.stream.once != nil && c.writing.TryLock() {
 		done := c.writeInline()
@@ -28,22 +28,25 @@ func (c *Conn) sendNow() {
 	c.nudge()
 }
 
-// writeInline reports whether nothing is left to do for the message. With writing held.
+// writeInline reports whether nothing is left to do for what is queued. With writing held.
 func (c *Conn) writeInline() bool {
 	now := time.Now()
 	if now.Sub(c.wrote) < burst || c.stream.gathered() > 0 || c.discard.Load() { // what did not leave comes first, and may have to wait
 		return false
 	}
 	out := c.out.Load()
-	msg, ok := out.popOnly(c, inlineBytes)
+	msg, ok := out.popSmall(c, inlineBytes)
 	if !ok && c.note.Load() == nil {
 		return false
 	}
 	c.wrote = now
 	err := c.writeNote()
-	if ok && err == nil {
+	for left := inlineBytes - msg.size(); ok && err == nil; left -= msg.size() {
 		err = c.writeMessage(msg, nil)
 		out.written(c, msg)
+		if err == nil {
+			msg, ok = out.popSmall(c, left)
+		}
 	}
 	if err == nil {
 		var left bool

@@ -28,8 +28,11 @@ type session struct {
 	// Of run.
 	resume   protocol.Resume // no token: the session ends with its connection
 	receipts channel.Receipts
-	end      error // why it ended, like refused set before ended is closed
-	refused  bool  // what was not answered was not accepted either
+	resumed  uint64  // messages received when it was last resumed
+	pace     backoff // of attempts after the first since a message came
+	tried    bool    // there was one
+	end      error   // why it ended, like refused set before ended is closed
+	refused  bool    // what was not answered was not accepted either
 
 	mu         sync.Mutex
 	conn       *channel.Conn // nil while there is none
@@ -107,19 +110,28 @@ func (s *session) reconnect(broken *channel.Conn) *channel.Conn {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, time.Duration(s.resume.WindowMs)*time.Millisecond)
 	defer cancel()
-	var pace backoff
+	// What breaks each connection at once, as a message that is too large for a proxy, is not tried without a pause.
+	if s.receipts.Received > s.resumed {
+		s.pace, s.tried = backoff{}, false
+	}
 	var why error
-	for {
+	for !s.tried || s.pace.wait(ctx) {
+		s.tried = true
 		conn, err := s.again(ctx)
 		if err == nil {
+			s.resumed = s.receipts.Received
 			return conn
 		}
 		why = telling(ctx, why, err)
-		if !temporary(err) || !pace.wait(ctx) {
-			s.end = protocol.Errorf(protocol.Internal, "%s, and the session cannot be resumed: %s", lostText(broken), why)
-			return nil
+		if !temporary(err) {
+			break
 		}
 	}
+	if why == nil {
+		why = context.Cause(ctx)
+	}
+	s.end = protocol.Errorf(protocol.Internal, "%s, and the session cannot be resumed: %s", lostText(broken), why)
+	return nil
 }
 
 // again resumes the session on a new connection.

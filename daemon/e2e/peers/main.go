@@ -19,6 +19,10 @@ import (
 )
 
 func main() {
+	if name := os.Getenv(hopEnv); name != "" {
+		hop(name)
+		return
+	}
 	bin := flag.String("bin", "bin", "folder of executord and executor-worker")
 	turns := flag.Int("turns", 5, "turns of each engine, 1 at least")
 	budget := flag.Duration("budget", 140*time.Second, "begin no turn that would end after this time")
@@ -50,7 +54,11 @@ func run(ctx context.Context, bin string, turns int, budget time.Duration) error
 	if err != nil {
 		return err
 	}
-	return writeReport(os.Stdout, engines, f, loads)
+	least, err := measureFloor(ctx)
+	if err != nil {
+		return err
+	}
+	return writeReport(os.Stdout, engines, f, loads, least)
 }
 
 // startPeers installs and starts every peer, or none. The function it returns ends them.

@@ -118,7 +118,7 @@ func TestBars(t *testing.T) {
 			}
 		}
 		var b strings.Builder
-		if err := writeReport(&b, engines, f, []float64{1}); err != nil || !strings.Contains(b.String(), c.want) {
+		if err := writeReport(&b, engines, f, []float64{1}, floor{0.01, 0.02}); err != nil || !strings.Contains(b.String(), c.want) {
 			t.Errorf("with %s: %v, not %s in\n%s", c.ours, err, c.want, b.String())
 		}
 	}
@@ -129,7 +129,7 @@ func TestAlone(t *testing.T) {
 	f := newFigures()
 	f.cpuMs[cell{"executord", oneCall}] = []float64{1.25}
 	var b strings.Builder
-	err := writeReport(&b, []*engine{{name: "executord"}}, f, []float64{1})
+	err := writeReport(&b, []*engine{{name: "executord"}}, f, []float64{1}, floor{0.01, 0.02})
 	if err != nil || !strings.Contains(b.String(), "1.25") || strings.Contains(b.String(), "missed") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
@@ -144,5 +144,21 @@ func TestNotReady(t *testing.T) {
 	err = s.ready(func(context.Context) error { return errors.New("nobody there") })
 	if err == nil || !strings.Contains(err.Error(), "no luck") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestMain lets the tests' own program stand for a hop.
+func TestMain(m *testing.M) {
+	if name := os.Getenv(hopEnv); name != "" {
+		hop(name)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestFloor(t *testing.T) {
+	least, err := measureFloor(t.Context())
+	if err != nil || least.cpuMs <= 0 || least.wallMs <= 0 {
+		t.Errorf("%+v, %v", least, err)
 	}
 }

@@ -350,26 +350,6 @@ func TestReconnectGivesUp(t *testing.T) {
 	}
 }
 
-// TestConnectionsThatAllBreakAreMadeWithPauses: a session that is resumed and cut at once is not resumed without end.
-func TestConnectionsThatAllBreakAreMadeWithPauses(t *testing.T) {
-	const settled, sound = time.Second, 8
-	var connections atomic.Int64
-	request := make(chan protocol.Message, 1)
-	begin := time.Now()
-	address := serveAll(t, func(c *connection) { c.resumable("again", 0); request <- c.next() }, func(c *connection) {
-		connections.Add(1)
-		c.resumable("again", 1)
-		if time.Since(begin) > settled {
-			result(c.Conn, <-request)
-			untilEnd(c.Conn)
-		}
-	})
-	wantValue(t, dial(t, address), code("x"))
-	if n := connections.Load(); n < 2 || n > sound {
-		t.Errorf("%d connections in %s", n, time.Since(begin))
-	}
-}
-
 func TestPausesGrowAndDiffer(t *testing.T) {
 	different := map[time.Duration]bool{}
 	for range 20 {

@@ -28,11 +28,8 @@ type session struct {
 	// Of run.
 	resume   protocol.Resume // no token: the session ends with its connection
 	receipts channel.Receipts
-	resumed  uint64  // messages received when it was last resumed
-	pace     backoff // of attempts after the first since a message came
-	tried    bool    // there was one
-	end      error   // why it ended, like refused set before ended is closed
-	refused  bool    // what was not answered was not accepted either
+	end      error // why it ended, like refused set before ended is closed
+	refused  bool  // what was not answered was not accepted either
 
 	mu         sync.Mutex
 	conn       *channel.Conn // nil while there is none
@@ -110,28 +107,19 @@ func (s *session) reconnect(broken *channel.Conn) *channel.Conn {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, time.Duration(s.resume.WindowMs)*time.Millisecond)
 	defer cancel()
-	// What breaks each connection at once, as a message that is too large for a proxy, is not tried without a pause.
-	if s.receipts.Received > s.resumed {
-		s.pace, s.tried = backoff{}, false
-	}
+	var pace backoff
 	var why error
-	for !s.tried || s.pace.wait(ctx) {
-		s.tried = true
+	for {
 		conn, err := s.again(ctx)
 		if err == nil {
-			s.resumed = s.receipts.Received
 			return conn
 		}
 		why = telling(ctx, why, err)
-		if !temporary(err) {
-			break
+		if !temporary(err) || !pace.wait(ctx) {
+			s.end = protocol.Errorf(protocol.Internal, "%s, and the session cannot be resumed: %s", lostText(broken), why)
+			return nil
 		}
 	}
-	if why == nil {
-		why = context.Cause(ctx)
-	}
-	s.end = protocol.Errorf(protocol.Internal, "%s, and the session cannot be resumed: %s", lostText(broken), why)
-	return nil
 }
 
 // again resumes the session on a new connection.

@@ -21,13 +21,15 @@ func (b *bench) reconfigure(change func(*Config)) {
 	}
 }
 
-// awaitStats waits until the figures are as wanted. Workers come and go with events.
+// awaitStats waits until the figures are as wanted. Workers come and go with events; one that becomes idle makes none.
 func (b *bench) awaitStats(what string, ok func(Stats) bool) {
 	b.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline, again := time.After(20*time.Second), time.NewTicker(10*time.Millisecond)
+	defer again.Stop()
 	for !ok(b.Stats()) {
 		select {
 		case <-b.news:
+		case <-again.C:
 		case <-deadline:
 			b.t.Fatalf("%s: stats %+v", what, b.Stats())
 		}

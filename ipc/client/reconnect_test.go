@@ -374,6 +374,7 @@ func TestServiceThatReadsNothing(t *testing.T) {
 	ended := make(chan error, 1)
 	address := serveAll(t, func(c *connection) {
 		c.resumable("first", 0)
+		c.next() // or what is executed goes to another session
 		request := []byte(`{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 120) + `","method":"no.such"}`)
 		for {
 			if err := c.Send(context.Background(), request); err != nil {

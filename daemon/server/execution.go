@@ -275,10 +275,14 @@ func (r *execution) onState(s protocol.State) {
 		return
 	}
 	text := protocol.AppendNotification(nil, protocol.MethodExecutionState, params)
-	if s.State != protocol.StateRunning {
-		r.session.out.TrySend(text)
-	} else if r.session.out.TryQueue(text) && r.told == nil {
-		r.told = time.AfterFunc(runningWithin, r.session.out.Hurry)
+	switch out := r.session.out; {
+	case s.State != protocol.StateRunning:
+		out.TrySend(text)
+	case !out.TryQueue(text):
+	case r.told == nil:
+		r.told = time.AfterFunc(runningWithin, out.Hurry)
+	default: // its first worker died before it heard of it
+		r.told.Reset(runningWithin)
 	}
 }
 

@@ -57,9 +57,9 @@ type Options struct {
 	Unwritten func(waiting bool)
 }
 
-// Conn is one end of a worker's channel. Send, TrySend, Gather, Push, Flush, RaiseMaxReceive, SetReadDeadline and Close may be called
-// by any goroutine, Receive by one at a time. What the socket does not take at once is written by a goroutine of the Conn's
-// own; Close waits for it.
+// Conn is one end of a worker's channel. Send, TrySend, Gather, Push, Flush, RaiseMaxReceive, SetReadDeadline and Close may
+// be called by any goroutine, Receive by one at a time. What the socket does not take at once is written by a goroutine of
+// the Conn's own; Close waits for it.
 type Conn struct {
 	nc   net.Conn
 	once *nowait.Writer // of whoever writes; nil: everything is left to the writer
@@ -276,7 +276,7 @@ func (c *Conn) tryWrite(frames []byte) (int, error) {
 func (c *Conn) Flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.work.Signal()
+	c.work.Signal() // for what Gather let wait
 	for c.err == nil && (len(c.queue) > 0 || c.writing) {
 		c.room.Wait()
 	}

@@ -3,9 +3,8 @@
 //
 // While a Go process does anything, a thread of the runtime looks after it, which naps for 20 µs at first and goes to
 // sleep when the process does. It would use a fifth of the CPU time of a service that relays single messages, and has
-// other threads woken to take over from one that is in a system call. And a
-// small heap is collected after every few megabytes, which is one large message: that would cost as much as relaying
-// it.
+// other threads woken to take over from one that is in a system call. And a small heap is collected after every few
+// megabytes, which is one large message: that would cost as much as relaying it.
 package goruntime
 
 import (

@@ -125,7 +125,7 @@ func (o *Outbox) Begin(last ...[]byte) {
 // and nothing has changed then. The Conn that was the writer sends no more, and is to be ended by its owner.
 func (o *Outbox) MoveTo(c *Conn, received uint64, first ...[]byte) error {
 	o.mu.Lock()
-	defer o.mu.Unlock()
+	defer o.ease()
 	switch {
 	case o.shut:
 		return ErrClosed
@@ -154,9 +154,8 @@ func (o *Outbox) MoveTo(c *Conn, received uint64, first ...[]byte) error {
 
 // Ack tells that the peer has received so many messages. A number below one that it told before says nothing.
 func (o *Outbox) Ack(received uint64) error {
-	defer o.tell()
 	o.mu.Lock()
-	defer o.mu.Unlock()
+	defer o.ease()
 	if received > o.acked+uint64(o.next-o.head) && received > o.acked {
 		return ErrAck
 	}
@@ -213,6 +212,19 @@ func (o *Outbox) tell() {
 	watch(change)
 }
 
+// ease gives mu back where fewer bytes may be kept than before, and tells of them. It tells nothing else: a caller may
+// hold what watch takes where they become more.
+func (o *Outbox) ease() {
+	change, watch := o.kept-o.told, o.watch
+	if watch == nil || change > -watchStep {
+		o.mu.Unlock()
+		return
+	}
+	o.told = o.kept
+	o.mu.Unlock()
+	watch(change)
+}
+
 // Close refuses further messages and drops all that there are.
 func (o *Outbox) Close() {
 	o.close(true)
@@ -259,7 +271,7 @@ func (o *Outbox) add(msg message) {
 // leave gives up a waiter; it reports false when that was settled meanwhile.
 func (o *Outbox) leave(w *waiter) bool {
 	o.mu.Lock()
-	defer o.mu.Unlock()
+	defer o.ease()
 	for i, x := range o.waiting {
 		if x == w {
 			o.waiting = append(o.waiting[:i], o.waiting[i+1:]...)

@@ -1,6 +1,8 @@
 package channel
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,6 +28,7 @@ func looseOutbox(bound int64) (*Outbox, *Conn) {
 func FuzzOutbox(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 0, 1, 2, 3, 0, 1, 1, 1, 2, 4, 4})
 	f.Add([]byte{0, 0, 0, 1, 3, 3, 1, 1, 2, 5, 1, 1, 6})
+	f.Add(append(bytes.Repeat([]byte{248, 2}, 17), 4)) // a MiB, acknowledged by the next connection
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		if len(ops) > 500 {
 			return
@@ -161,5 +164,57 @@ func TestMoveToLetsWaitersIn(t *testing.T) {
 	}
 	if m, ok := o.pop(c); !ok || string(m[0]) != "next" {
 		t.Errorf("then came %q", m)
+	}
+}
+
+// TestWatcherHearsOfWhatIsFreed: whatever has fewer bytes kept tells the watcher, and only of those, since its caller may
+// hold locks.
+func TestWatcherHearsOfWhatIsFreed(t *testing.T) {
+	for name, free := range map[string]func(o *Outbox){
+		"acknowledged": func(o *Outbox) {
+			if err := o.Ack(1); err != nil {
+				t.Error(err)
+			}
+		},
+		"resumed": func(o *Outbox) {
+			if err := o.MoveTo(looseConn(), 1); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		o, c := looseOutbox(64)
+		kept := int64(0)
+		o.Watch(func(change int64) { kept += change })
+		o.Begin()
+		o.TrySend(make([]byte, watchStep))
+		m, _ := o.pop(c)
+		o.written(c, m)
+		if kept != watchStep {
+			t.Fatalf("%s: the watcher heard of %d bytes", name, kept)
+		}
+		if free(o); kept != 0 {
+			t.Errorf("%s: nothing is kept, the watcher heard of %d bytes", name, kept)
+		}
+	}
+
+	o, _ := looseOutbox(64)
+	kept := int64(0)
+	o.Watch(func(change int64) { kept += change })
+	o.Begin()
+	o.TrySend(make([]byte, 64))
+	given, giveUp := context.WithCancel(t.Context())
+	o.Watch(func(change int64) { kept += change; giveUp() })
+	if err := o.Send(given, make([]byte, watchStep)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("sending without room: %v", err)
+	}
+	if kept != 64 {
+		t.Errorf("given up: 64 bytes are kept, the watcher heard of %d", kept)
+	}
+
+	o.mu.Lock()
+	o.kept += 2 * watchStep // by somebody who is about to tell it
+	o.ease()
+	if kept != 64 {
+		t.Errorf("one that freed nothing told of %d bytes", kept-64)
 	}
 }

@@ -133,7 +133,19 @@ func (b *backoff) pause() time.Duration {
 
 // wait pauses; false when ctx ends before.
 func (b *backoff) wait(ctx context.Context) bool {
-	timer := time.NewTimer(b.pause())
+	return sleep(ctx, b.pause())
+}
+
+// fruitlessPause is how long to wait before a session is resumed, after so many connections that carried no message either
+// way. On a bad line some do; what breaks every connection, as a message too large for a proxy, is met ever less often.
+func fruitlessPause(connections int) time.Duration {
+	const each, most = 2 * time.Millisecond, time.Second
+	return min(time.Duration(connections)*each, most)
+}
+
+// sleep returns after d; false when ctx ends before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -369,6 +369,49 @@ func TestPausesGrowAndDiffer(t *testing.T) {
 	}
 }
 
+// What breaks each connection at once is met ever less often; where a message arrives there is no pause.
+func TestFruitlessConnectionsAreMadeWithPauses(t *testing.T) {
+	var fruitless atomic.Int64
+	c := dial(t, serveAll(t, func(c *connection) {
+		fruitless.Add(1)
+		c.resumable("next", 0)
+		c.next()
+	}), func(o *options) { o.cancelGrace = time.Millisecond })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if o, err := c.Execute(ctx, code("x")); err != nil || !errors.Is(o.Err(), protocol.Cancelled) {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if n := fruitless.Load(); n < 5 || n > 50 { // pauses of 2, 4, 6 ms and so on: 32 come to a second
+		t.Errorf("%d connections in a second", n)
+	}
+
+	const programs = 300 // after which pauses would come to 90 s
+	var connections atomic.Int64
+	requests := make(chan protocol.Message, programs)
+	c = dial(t, serveAll(t, func(c *connection) {
+		c.resumable("next", int(connections.Add(1))-1)
+		if requests <- c.next(); len(requests) < programs {
+			return
+		}
+		for range programs {
+			result(c.Conn, <-requests)
+		}
+		untilEnd(c.Conn)
+	}))
+	ctx, cancel = context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var callers sync.WaitGroup
+	for range programs {
+		callers.Go(func() {
+			if o, err := c.Execute(ctx, code("x")); err != nil || o.Err() != nil {
+				t.Errorf("over connections that carry a message each: %+v, %v", o, err)
+			}
+		})
+	}
+	callers.Wait()
+}
+
 // A service that asks for more and more and reads no answers is left, and holds up nothing.
 func TestServiceThatReadsNothing(t *testing.T) {
 	ended := make(chan error, 1)

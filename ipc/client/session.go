@@ -26,10 +26,12 @@ type session struct {
 	stop   context.CancelFunc
 
 	// Of run.
-	resume   protocol.Resume // no token: the session ends with its connection
-	receipts channel.Receipts
-	end      error // why it ended, like refused set before ended is closed
-	refused  bool  // what was not answered was not accepted either
+	resume    protocol.Resume // no token: the session ends with its connection
+	receipts  channel.Receipts
+	acked     uint64 // messages that the service has
+	fruitless int    // connections that broke since a message came or arrived there
+	end       error  // why it ended, like refused set before ended is closed
+	refused   bool   // what was not answered was not accepted either
 
 	mu         sync.Mutex
 	conn       *channel.Conn // nil while there is none
@@ -107,6 +109,8 @@ func (s *session) reconnect(broken *channel.Conn) *channel.Conn {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, time.Duration(s.resume.WindowMs)*time.Millisecond)
 	defer cancel()
+	sleep(ctx, fruitlessPause(s.fruitless))
+	s.fruitless++
 	var pace backoff
 	var why error
 	for {
@@ -134,6 +138,7 @@ func (s *session) again(ctx context.Context) (*channel.Conn, error) {
 		s.client.sessions.Go(func() { discard(conn) })
 		return nil, protocol.Errorf(protocol.SessionUnknown, "the service has lost count: %s", err)
 	}
+	s.arrived(opened.Received)
 	s.resume = protocol.Resume{}
 	if opened.Resume != nil {
 		s.resume = *opened.Resume
@@ -244,6 +249,7 @@ func (s *session) read(conn *channel.Conn) {
 			conn.Close(channel.ClosePolicy, "that was no message of the protocol")
 			continue // until the service closes too
 		}
+		s.fruitless = 0
 		if due, now := s.receipts.Count(len(text)); due && s.resume.Token != "" {
 			conn.Note(protocol.AppendAck(nil, s.receipts.Received), now)
 		}
@@ -260,7 +266,18 @@ func (s *session) acknowledged(m protocol.Message) error {
 	if err := protocol.DecodeParams(m.Params, &p); err != nil {
 		return err
 	}
-	return s.out.Ack(p.Received)
+	if err := s.out.Ack(p.Received); err != nil {
+		return err
+	}
+	s.arrived(p.Received)
+	return nil
+}
+
+// arrived notes what the service has of this end's messages.
+func (s *session) arrived(received uint64) {
+	if received > s.acked {
+		s.acked, s.fruitless = received, 0
+	}
 }
 
 func (s *session) handle(m protocol.Message) {

@@ -5,7 +5,7 @@
 
 import { ExecutorError, refusal, refuse } from "./errors.js";
 import { parse, stringify } from "./values/json.js";
-import { late, onAbort, pauseMs, persist } from "./wait.js";
+import { late, onAbort, persist } from "./wait.js";
 
 /** Half of what the service counts on: an acknowledgement after so many messages, or so many characters of them. */
 const ackMessages = 32;
@@ -39,7 +39,7 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
   let unsaid = 0; // messages received since the last acknowledgement
   let length = 0; // and the characters of them
   let silence = 0; // ticks of timer since something came
-  let fruitless = 0; // connections that broke since a message came
+  let fruitless = 0; // connections that broke since a message came, or arrived there
   let silent; // a channel that was given up
   let timer;
   let busy = true;
@@ -159,6 +159,7 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
     if (more <= 0) return;
     kept.splice(0, more);
     acknowledged = all;
+    fruitless = 0;
   }
 
   function broken(code, reason) {
@@ -166,9 +167,8 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
     const over = closing.signal.aborted || (draining && code === goingAway);
     if (!resume || over || !unmeant.includes(code)) return end(code, reason);
     const again = () => persist(connect, resume.windowMs, closing.signal, ({ retryable }) => retryable !== false && !ended).catch(() => end(code, reason));
-    // What breaks each connection at once, as a message that is too large for a proxy, is not tried without a pause.
-    setTimeout(again, fruitless && pauseMs(fruitless));
-    fruitless++;
+    // What breaks each connection, as a message that is too large for a proxy, is met ever less often.
+    setTimeout(again, Math.min(2 * fruitless++, 1000));
   }
 
   function end(code, reason) {

@@ -3,9 +3,6 @@ import { ExecutorError } from "./errors.js";
 const firstMs = 100;
 const longestMs = 5000;
 
-/** How long to pause before an attempt that is not the first: each time up to twice as long, at random. */
-export const pauseMs = (attempt) => Math.random() * Math.min(firstMs * 2 ** attempt, longestMs);
-
 /** Why what did not come in its time was given up. */
 export const late = "it takes too long";
 
@@ -49,7 +46,7 @@ export async function persist(run, ms, signal, again) {
       } catch (error) {
         const least = error.retryAfterMs ?? 0;
         if (!again(error) || over.signal.aborted || Date.now() + least >= until) throw error;
-        const pause = Math.max(least, pauseMs(attempt));
+        const pause = Math.max(least, Math.random() * Math.min(firstMs * 2 ** attempt, longestMs)); // so that not all come again at once
         let waiting;
         await new Promise((resolve) => {
           wake = resolve;

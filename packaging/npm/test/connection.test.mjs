@@ -300,6 +300,23 @@ test("a session whose connections all break at once is resumed with pauses", asy
   }, { cancelGraceMs: 1, service: { opened: { session: "s", protocol: "1", server: { name: "script" }, resume } } });
 });
 
+test("a session whose connections carry a message each, to the service, is resumed without pauses", { timeout: 20_000 }, async () => {
+  const programs = 200; // after which pauses would come to 40 s
+  let connections = 0;
+  const requests = [];
+  const opened = () => ({ session: "s", protocol: "1", server: { name: "script" }, received: connections++, resume: { token: "t", windowMs: 1000 } });
+  await withScript(async (peer) => {
+    requests.push(await peer.receive());
+    if (requests.length < programs) return peer.socket.destroy();
+    for (const { id } of requests) peer.send({ id, result: outcome(1) });
+  }, async (executor) => {
+    const made = await Promise.all(Array.from({ length: programs }, () => executor.execute({ code: "x" })));
+    assert.equal(made.length, programs);
+    assert.equal(connections, programs);
+    assert.equal(new Set(requests.map(({ params }) => params.execution)).size, programs);
+  }, { service: { opened } });
+});
+
 test("handshakes that are none", async () => {
   for (const [head, text] of [
     ["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", /HTTP status 200/],

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 
 /**
  * Runs script(peer) for each session, after answering session.open. head stands in place of the answer to the handshake, and
- * early, bytes as latin1, is sent with that in one piece. Resolves to {url, close}.
+ * early, bytes as latin1, is sent with that in one piece. opened is that answer's result, or makes it. Resolves to {url, close}.
  */
 export async function serveScript(script, { open = true, opened = { session: "s", protocol: "1", server: { name: "script" } }, head = "", early = "" } = {}) {
   const server = createServer((request, response) => response.writeHead(404).end("nothing"));
@@ -19,7 +19,7 @@ export async function serveScript(script, { open = true, opened = { session: "s"
     const run = async () => {
       if (open) {
         const { id } = await peer.receive();
-        peer.send({ id, result: opened });
+        peer.send({ id, result: typeof opened === "function" ? opened() : opened });
       }
       await script(peer);
     };

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -102,7 +104,7 @@ func (t *Telemetry) measure(c Config, env environment, about *resource.Resource)
 		}
 		options = append(options, sdkmetric.WithReader(page))
 		t.Page = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
-			EnableOpenMetrics: true, MaxRequestsInFlight: scrapes, ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
+			EnableOpenMetrics: true, MaxRequestsInFlight: scrapes, ErrorLog: pageLog{c.Logger},
 		})
 	}
 	if env.metrics.on {
@@ -119,6 +121,19 @@ func (t *Telemetry) measure(c Config, env environment, about *resource.Resource)
 	t.Meter = provider
 	t.stop = append(t.stop, provider.Shutdown)
 	return nil
+}
+
+// pageLog hears of pages that could not be made or sent. That a reader has left is nobody's fault.
+type pageLog struct{ *slog.Logger }
+
+func (l pageLog) Println(said ...any) {
+	level := slog.LevelWarn
+	for _, x := range said {
+		if err, ok := x.(error); ok && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)) {
+			level = slog.LevelDebug
+		}
+	}
+	l.Log(context.Background(), level, strings.TrimSpace(fmt.Sprintln(said...)))
 }
 
 // trace composes the exporter of spans. Which traces are sampled is for OTEL_TRACES_SAMPLER to say; without it the caller

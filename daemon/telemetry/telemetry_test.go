@@ -1,15 +1,19 @@
 package telemetry
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -306,4 +310,36 @@ func stacks() string {
 	text := make([]byte, 1<<20)
 	_, others, _ := strings.Cut(string(text[:runtime.Stack(text, true)]), "\n\n")
 	return others
+}
+
+// gone is the connection of a reader that has left.
+type gone struct {
+	http.ResponseWriter
+	err error
+}
+
+func (g gone) Write([]byte) (int, error) { return 0, g.err }
+
+func TestReadersOfThePageMayLeave(t *testing.T) {
+	for _, x := range []struct {
+		err  error
+		want string
+	}{
+		{&net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", syscall.EPIPE)}, "DEBUG"},
+		{&net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", syscall.ECONNRESET)}, "DEBUG"},
+		{errors.New("the page is broken"), "WARN"},
+	} {
+		var log bytes.Buffer
+		got, err := New(Config{Page: true, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Page.ServeHTTP(gone{httptest.NewRecorder(), x.err}, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		if text := log.String(); !strings.Contains(text, "level="+x.want) || !strings.Contains(text, x.err.Error()) {
+			t.Errorf("%v: logged %q, want it at %s", x.err, text, x.want)
+		}
+		if err := got.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -244,7 +244,8 @@ export interface ServerInfo {
 /**
  * Runs programs on a remote executord. It connects when it is first used, and again when the connection is lost: programs
  * that run do not notice, within the time that the service keeps a session. When the service drains, further programs go to
- * another session. Any number of callers may use one at once. An idle one does not keep a process alive.
+ * another session. Any number of callers may use one at once. An idle one does not keep a process alive, but for a while where
+ * it has lost its connection and something is retained.
  */
 export declare class RemoteExecutor {
   /** Throws a TypeError or an ExecutorError where the options make no sense; it does not connect yet. */

@@ -24,7 +24,7 @@ export async function openSession(open, settings, signal) {
     for (const [, reject] of requests.values()) reject(error);
     session.ended = true;
     end();
-  });
+  }, () => requests.size + retained.size);
 
   const session = {
     gone: new Promise((resolve) => (end = resolve)),

@@ -47,7 +47,7 @@ async function resumed({ type, code }) {
         : { error: { code, message: "no", data: { type } } };
       queueMicrotask(() => channel.take(JSON.stringify({ jsonrpc: "2.0", id: 0, ...answer })));
     }
-  }, { keepAliveMs: 60_000 }, () => {}, () => tell(true));
+  }, { keepAliveMs: 60_000 }, () => {}, () => tell(true), () => true);
   await link.connect(new AbortController().signal);
   first.gone(1006, "");
   await told;

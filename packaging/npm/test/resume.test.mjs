@@ -1,8 +1,10 @@
 // Sessions that outlive their connections, against a real service over a wire that is cut.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import test, { after, before } from "node:test";
 import { ExecutorError, RemoteExecutor } from "../src/index.js";
 import { startDaemon } from "./support/daemon.mjs";
+import { packageRoot } from "./support/repository.mjs";
 import { wireTo } from "./support/wire.mjs";
 
 let daemon;
@@ -112,7 +114,7 @@ test("close ends a session whose connection is gone", async () => {
   const left = await startDaemon();
   try {
     await withWire(async (executor, wire) => {
-      await executor.execute({ code: "1" });
+      await executor.execute({ code: "return () => 1", retain: true }); // or there is nothing to resume
       wire.down = true;
       wire.cut();
       while (wire.open > 0) await new Promise(setImmediate);
@@ -122,4 +124,39 @@ test("close ends a session whose connection is gone", async () => {
     await left.kill("SIGKILL"); // it would wait for the client to come back
     await left.stop();
   }
+});
+
+test("a session of which nothing is wanted ends with its connection, and keeps no process alive", { timeout: 20_000 }, async () => {
+  await withWire(async (executor, wire) => {
+    await executor.execute({ code: "1" });
+    wire.cut();
+    while (wire.open > 0) await new Promise(setImmediate);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    assert.equal(wire.open, 0); // it was not resumed
+    assert.equal((await executor.execute({ code: "2" })).value, 2);
+
+    // The service would keep a session for 30 s.
+    const code = `import { RemoteExecutor } from "${packageRoot}src/index.js";
+      console.log((await new RemoteExecutor({ url: "${wire.url}" }).execute({ code: "3" })).value);
+      await new Promise((resolve) => process.stdin.once("end", resolve).resume());
+      setTimeout(() => {}, 200); // in which it hears of the break`;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["pipe", "pipe", "inherit"] });
+    const left = new Promise((resolve) => child.on("exit", resolve));
+    assert.equal(String(await new Promise((resolve) => child.stdout.once("data", resolve))), "3\n");
+    wire.down = true;
+    wire.cut();
+    child.stdin.end();
+    assert.equal(await left, 0);
+  });
+});
+
+test("what is retained outlives a connection on which nothing runs", async () => {
+  await withWire(async (executor, wire) => {
+    const { value: next } = await executor.execute({ code: "let n = 0; return () => ++n", retain: true });
+    assert.equal(await next(), 1);
+    wire.cut();
+    while (wire.open > 0) await new Promise(setImmediate);
+    assert.equal(await next(), 2);
+    await next.dispose?.();
+  });
 });

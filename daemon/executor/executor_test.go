@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -55,5 +56,26 @@ func TestConfigsThatCannotWork(t *testing.T) {
 		if _, err := executor.New(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
+	}
+}
+
+// Workers begin in a folder of their own, where a relative path leads nowhere.
+func TestWorkerBinaryMayBeRelative(t *testing.T) {
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "some-worker"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(folder)
+	t.Setenv("PATH", folder)
+	for _, path := range []string{"./some-worker", filepath.Join("..", filepath.Base(folder), "some-worker"), "some-worker"} {
+		if got, err := executor.FindWorker(path); err != nil || got != filepath.Join(folder, "some-worker") {
+			t.Errorf("%s is found at %q, %v", path, got, err)
+		}
+	}
+	if got, err := executor.FindWorker("./none"); err == nil {
+		t.Errorf("a file that is not there is found at %q", got)
 	}
 }

@@ -10,14 +10,15 @@ import (
 // workerName is the worker's binary.
 const workerName = "executor-worker"
 
-// FindWorker returns the path of the worker binary: path itself when it is not empty, else the one beside this
-// executable, else the one in PATH.
+// FindWorker returns the absolute path of the worker binary, for workers begin in a folder of their own: that of path when
+// it is not empty, else the one beside this executable, else the one in PATH.
 func FindWorker(path string) (string, error) {
 	if path != "" {
-		if _, err := exec.LookPath(path); err != nil {
+		found, err := exec.LookPath(path)
+		if err != nil {
 			return "", fmt.Errorf("cannot use worker binary: %w", err)
 		}
-		return path, nil
+		return filepath.Abs(found)
 	}
 	if self, err := os.Executable(); err == nil {
 		if self, err = filepath.EvalSymlinks(self); err == nil {

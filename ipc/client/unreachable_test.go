@@ -234,10 +234,10 @@ func TestDialGivesUp(t *testing.T) {
 			if _, err := Dial(t.Context(), address, WithReconnect(0)); !errors.Is(err, protocol.Draining) || asked.Load() != 1 {
 				t.Errorf("got %v, asked %d times", err, asked.Load())
 			}
-			if _, err := Dial(t.Context(), address, WithReconnect(200*time.Millisecond)); !errors.Is(err, protocol.Draining) || asked.Load() < 3 || asked.Load() > 9 {
+			if _, err := Dial(t.Context(), address, WithReconnect(time.Second)); !errors.Is(err, protocol.Draining) || asked.Load() < 3 || asked.Load() > 9 {
 				t.Errorf("got %v, asked %d times", err, asked.Load())
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
 			if _, err := Dial(ctx, address); !errors.Is(err, protocol.Draining) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v", err)

@@ -29,7 +29,7 @@ const unmeant = [goingAway, broke, 1012];
 /**
  * One session on channels that open(signal) makes, as settings say: name is what it tells of itself. Its owner hears of each
  * message, parsed, by onMessage, and once, by onEnd, of the error that everything under way ends in. Where isWanted() tells that
- * nothing is, nor anything retained, a connection that breaks is the end: an attempt to resume keeps the process alive.
+ * nothing is, nor anything retained, one attempt to resume the session is enough: they keep the process alive.
  */
 export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, onEnd, isWanted) {
   let channel;
@@ -166,8 +166,8 @@ export function linkOf(open, { name = "executord-js", keepAliveMs }, onMessage, 
   function broken(code, reason) {
     channel = undefined;
     const over = closing.signal.aborted || (draining && code === goingAway);
-    if (!resume || over || !isWanted() || !unmeant.includes(code)) return end(code, reason);
-    const again = () => persist(connect, resume.windowMs, closing.signal, ({ retryable }) => retryable !== false && !ended).catch(() => end(code, reason));
+    if (!resume || over || !unmeant.includes(code)) return end(code, reason);
+    const again = () => persist(connect, resume.windowMs, closing.signal, ({ retryable }) => retryable !== false && isWanted()).catch(() => end(code, reason));
     // What breaks each connection, as a message that is too large for a proxy, is met ever less often.
     setTimeout(again, Math.min(2 * fruitless++, 1000));
   }

@@ -126,13 +126,12 @@ test("close ends a session whose connection is gone", async () => {
   }
 });
 
-test("a session of which nothing is wanted ends with its connection, and keeps no process alive", { timeout: 20_000 }, async () => {
+test("a session of which nothing is wanted is resumed where that is possible, and else keeps no process alive", { timeout: 20_000 }, async () => {
   await withWire(async (executor, wire) => {
     await executor.execute({ code: "1" });
     wire.cut();
     while (wire.open > 0) await new Promise(setImmediate);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    assert.equal(wire.open, 0); // it was not resumed
+    while (wire.open === 0) await new Promise(setImmediate); // or a service that stops waits for this client
     assert.equal((await executor.execute({ code: "2" })).value, 2);
 
     // The service would keep a session for 30 s.

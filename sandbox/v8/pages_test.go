@@ -111,7 +111,7 @@ func TestPagesOfLargeIsolatesAreGivenBack(t *testing.T) {
 	defer anchor.Close()
 	large := func() {
 		iso := open(t, &recorder{})
-		give(t, iso, "globalThis.kept = Array.from({length: 100}, (_, i) => new Array(1 << 17).fill(i)); kept.length")
+		give(t, iso, "globalThis.kept = Array.from({length: 40}, (_, i) => new Array(1 << 17).fill(i)); kept.length")
 		if err := iso.Close(); err != nil {
 			t.Fatal(err)
 		}

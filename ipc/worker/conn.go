@@ -72,6 +72,7 @@ type Conn struct {
 	work    sync.Cond // there is something for the writer, or err is set
 	room    sync.Cond // the queue was taken or written, or err is set
 	queue   []byte    // frames that nobody has taken to write
+	due     bool      // the writer is to take them; what Gather let wait is not
 	spare   []byte    // the next queue
 	writing bool      // somebody has frames that the queue no longer has
 	wrote   time.Time // when a sender last wrote
@@ -170,7 +171,7 @@ func (c *Conn) send(m Message, wait, gather bool) error {
 	_, many := m.(Log)
 	switch {
 	case many || c.writing || c.once == nil || !gather && !c.alone():
-		c.work.Signal()
+		c.leave()
 	case !gather || !c.gathers || len(c.queue) > gatherBytes:
 		c.gathers = c.gathers || gather
 		c.writeNow()
@@ -209,9 +210,7 @@ func (c *Conn) writeDirectly(frame, payload []byte) error {
 	c.tell()
 	c.keep(frames)
 	c.room.Broadcast()
-	if len(c.queue) > 0 {
-		c.work.Signal()
-	}
+	c.leave()
 	return c.err
 }
 
@@ -233,7 +232,12 @@ func (c *Conn) writeNow() {
 	}
 	c.tell()
 	c.room.Broadcast()
-	if len(c.queue) > 0 {
+	c.leave()
+}
+
+// leave leaves what waits to the writer. c.mu is held.
+func (c *Conn) leave() {
+	if c.due = len(c.queue) > 0; c.due {
 		c.work.Signal()
 	}
 }
@@ -249,7 +253,7 @@ func (c *Conn) tell() {
 // take makes the caller the one who writes. c.mu is held.
 func (c *Conn) take() []byte {
 	frames := c.queue
-	c.queue, c.spare, c.writing = c.spare, nil, true
+	c.queue, c.spare, c.writing, c.due = c.spare, nil, true, false
 	return frames
 }
 
@@ -276,7 +280,7 @@ func (c *Conn) tryWrite(frames []byte) (int, error) {
 func (c *Conn) Flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.work.Signal() // for what Gather let wait
+	c.leave() // with what Gather let wait
 	for c.err == nil && (len(c.queue) > 0 || c.writing) {
 		c.room.Wait()
 	}
@@ -308,7 +312,7 @@ func (c *Conn) write() {
 func (c *Conn) await() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.err == nil && (c.writing || len(c.queue) == 0) {
+	for c.err == nil && (c.writing || !c.due) {
 		c.work.Wait()
 	}
 	if c.err != nil {

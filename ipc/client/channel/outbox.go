@@ -188,16 +188,20 @@ func (o *Outbox) Unread() int64 {
 	return n
 }
 
-// Watch has f hear of the bytes that are kept, by the change since it heard last, once that is a step or more. It is
-// called by whoever made the change.
+// Watch has f hear of the bytes that are kept, by the change since it heard last, once that is a step or more, or hardly any
+// are left. It is called by whoever made the change.
 func (o *Outbox) Watch(f func(change int64)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.watch = f
 }
 
-// watchStep keeps watchers out of the way of ordinary messages.
-const watchStep = 1 << 20
+// watchStep keeps watchers out of the way of ordinary messages. Below watchFew bytes nothing much is kept: the peer of an idle
+// session leaves the last messages unacknowledged.
+const (
+	watchStep = 1 << 20
+	watchFew  = watchStep / 16
+)
 
 // tell is called without mu.
 func (o *Outbox) tell() {
@@ -212,11 +216,12 @@ func (o *Outbox) tell() {
 	watch(change)
 }
 
-// ease gives mu back where fewer bytes may be kept than before, and tells of them. It tells nothing else: a caller may
-// hold what watch takes where they become more.
+// ease gives mu back where fewer bytes may be kept than before, and tells of them, also where a part of a step was the last of
+// many. It tells nothing else: a caller may hold what watch takes where they become more.
 func (o *Outbox) ease() {
 	change, watch := o.kept-o.told, o.watch
-	if watch == nil || change > -watchStep {
+	last := o.kept < watchFew && o.told >= watchFew
+	if watch == nil || change > -watchStep && !last {
 		o.mu.Unlock()
 		return
 	}

@@ -24,6 +24,8 @@ type connection struct {
 	t    *testing.T
 	open protocol.SessionOpen
 	id   string
+
+	early []protocol.Message // came before an acknowledgement that was waited for
 }
 
 // serveAll runs a service that plays one script on each connection, in their order; the last one on all that follow.
@@ -69,6 +71,11 @@ func (c *connection) wantResume(token string, received uint64) {
 
 // next is the next message that is no acknowledgement.
 func (c *connection) next() protocol.Message {
+	if len(c.early) > 0 {
+		m := c.early[0]
+		c.early = c.early[1:]
+		return m
+	}
 	for {
 		if m := receive(c.Conn); m.Method != protocol.MethodSessionAck {
 			return m
@@ -76,8 +83,12 @@ func (c *connection) next() protocol.Message {
 	}
 }
 
+// wantAck checks the next acknowledgement, which may leave before or after what is sent again.
 func (c *connection) wantAck(n int) {
 	m := receive(c.Conn)
+	for ; m.Kind != 0 && m.Method != protocol.MethodSessionAck; m = receive(c.Conn) {
+		c.early = append(c.early, m)
+	}
 	if want := fmt.Sprintf(`{"received":%d}`, n); m.Method != protocol.MethodSessionAck || string(m.Params) != want {
 		c.t.Errorf("got %s %s, want an acknowledgement of %d messages", m.Method, m.Params, n)
 	}
